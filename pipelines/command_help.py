@@ -245,8 +245,8 @@ def _commands_below(
 def _place(heading: str) -> int:
     """Return the rank of a heading in the help.
 
-    Options of the command come first, then those of some kinds or models, then those of many
-    commands.
+    The general options come first, then other sections, then options for one kind of records or of
+    model, and at last options that many commands share.
     """
     if heading in _LAST:
         return 3 + _LAST.index(heading)

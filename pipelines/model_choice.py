@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Commands that lead from the data to the model, as one types them."""
+        """Commands that lead from the data to the model, as a user types them."""
         every = (
             self.before,
             f"create store '{self.shards}' {self.create}".rstrip(),

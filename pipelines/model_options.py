@@ -71,7 +71,7 @@ class FitRequest:
         if idle:
             raise click.UsageError(
                 f"{_flag(idle[0])} is not an option of model {self.model.name} for kind {kind}; "
-                f"it has {', '.join(map(_flag, sorted(own)))}."
+                f"this model has {', '.join(map(_flag, sorted(own)))}."
             )
         options = other.Options(**{name: told[name] for name in told.keys() & own})
         return FitRequest(other, options, self.auto)
@@ -137,7 +137,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option of the rounds of refinement, which may be `auto`, to a command."""
+    """Add option `--refine` to a command: the number of rounds of refinement, or `auto`."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
     words = one.metadata[AUTO]
     shown = field_option(one, TopicOptions, words, default=one.default, show_default=True)
@@ -147,7 +147,7 @@ def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--model` and the options of every model to a command.
 
-    The command receives them as one argument, `asked`, which is a FitRequest.
+    The command receives the options as one argument, `asked`, which is a FitRequest.
     """
     known = _every_option()
 
@@ -201,7 +201,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name in given:
         if name not in own:
             raise click.UsageError(
-                f"{_flag(name)} is not an option of model {model}; it has "
+                f"{_flag(name)} is not an option of model {model}; this model has "
                 f"{', '.join(map(_flag, own))}."
             )
     for name, one in own.items():
@@ -229,7 +229,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
 
 
 def finds_number(model: Any, option: str) -> bool:
-    """Whether a refit can choose the value of an option of a model by scores on held-out halves."""
+    """Whether a refit can choose the value of a model's option by scores of held-out records."""
     return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 

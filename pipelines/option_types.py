@@ -129,7 +129,7 @@ class VersionsCommand(GroupedCommand):
     """Command that takes versions as arguments, so that -1 is read as a version, not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments: -1 is the value of an option if one precedes it, else a version."""
+        """Read the arguments: -1 is a version, unless it follows an option that takes a value."""
         taking = {
             name
             for param in self.params

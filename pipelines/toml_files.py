@@ -111,8 +111,8 @@ class _Misplaced:
 def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
     """Mark values of a wrong TOML type, so that pydantic refuses them.
 
-    These are booleans where a field of the dataclass has another type, other values where a field
-    is a boolean, and numbers in quotes.
+    Such values are: a boolean for a field of another type, another value for a boolean field, and a
+    number in quotes.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
@@ -174,8 +174,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
     # for each section: its unknown keys, and the dataclass that has its known keys
     strange = dict[str, tuple[list[str], Any]]()
-    # if a key may have values of several types, pydantic gives an error for each; join them in one
-    # line
+    # if a key may have values of several types, pydantic gives an error for each type; join these
+    # errors in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# A file is divided into at most this many blocks, and each block has a digest. A worker gets these
-# digests with each part of a shard, so they have to be small.
+# A file is divided into at most this many blocks, and each block has a digest. A worker gets the
+# digests of a shard with each part of the shard, so the digests have to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 
@@ -29,8 +29,8 @@ _DIGEST_BYTES = 16
 class FileContent:
     """Marks of the content of one file.
 
-    `etag` is the storage's own mark of the content, if it has one. Otherwise `digests` holds the
-    digest of each block of `block_bytes` bytes, concatenated.
+    `etag` is the storage's own mark of the content, if the storage has one. Otherwise `digests`
+    holds the digest of each block of `block_bytes` bytes, concatenated.
     """
 
     path: str
@@ -45,7 +45,8 @@ class ShardContent:
     """Marks of the content of a shard.
 
     mark : digest of the content of the shard, or the storage's own mark of it
-    files : marks of its files, sorted by path; empty if `mark` is the storage's own mark
+    files : marks of the files of the shard, sorted by path; empty if `mark` is the storage's own
+        mark
     """
 
     mark: str
@@ -95,7 +96,7 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 
 @dataclass(frozen=True)
 class MarkedFiles:
-    """A file system that refuses to read content other than the marked one.
+    """A file system that refuses to read content that differs from the marks.
 
     If `content` has no `files`, nothing is checked here, because the storage's own mark of the
     shard detects changes.
@@ -126,7 +127,7 @@ class MarkedFiles:
 
 
 class _MarkedFile(io.RawIOBase):
-    """A file whose bytes are checked against its marks as they are read."""
+    """File that compares the bytes that are read with the marks (digests) of the file."""
 
     def __init__(self, stored: IO[bytes], file: FileContent, url: str) -> None:
         self._stored, self._file, self._url = stored, file, url

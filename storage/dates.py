@@ -156,7 +156,7 @@ class DateSource:
                 )
 
     def in_url(self, url: str) -> DateRange | None:
-        """Return the day in a URL, or the last one if it has several; None if it has no day."""
+        """Return the day in a URL, the last one of several; None if the URL has no day."""
         if self.pattern == NO_PATTERN:
             return None
         found: list[tuple[int, date]] = []

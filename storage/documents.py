@@ -139,7 +139,7 @@ def ids_of(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[pa.Array]:
-    """Yield the ids of the documents of a shard as string arrays, in order; null if one is missing.
+    """Yield the ids of the documents of a shard as string arrays, in order; a missing id is null.
 
     `column` is a column or JSON field of texts or whole numbers. If it is not given, the ids of
     files in a folder are the names of the files, and other shards have no ids. Raises ShardError if
@@ -167,7 +167,8 @@ def share_before(
 
     No document is read.
 
-    For Parquet it is the share of the rows. A compressed file is decompressed up to the position.
+    For Parquet, returns the share of the rows instead. A compressed file is decompressed up to the
+    position.
 
     Examples
     --------

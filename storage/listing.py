@@ -32,7 +32,8 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-# largest number of shards in a list; to compare them with a ledger takes up to 450 bytes each
+# largest number of shards in a list; comparing the list with a ledger takes up to 450 bytes of
+# memory for each shard
 MOST_SHARDS = 4_000_000
 _SHOWN = 5  # an error lists at most this many problems
 
@@ -57,9 +58,9 @@ def list_shards(
     `s3://bucket//a` means `s3://bucket/a`, unless the first name exists.
 
     A folder with shard files stands for all shard files in it and below. A folder of texts is one
-    shard; with `apart`, each of its files is a shard if all their names are UTF-8. A folder with
-    both is refused, as the texts may or may not be documents. Files whose name begins with a dot
-    are skipped unless they are named.
+    shard; with `apart`, each file of the folder is a shard if all names of files are UTF-8. A
+    folder with both is refused, as the texts may or may not be documents. Files whose name begins
+    with a dot are skipped unless they are named.
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ def list_shards(
             )
         if url == "-":
             raise InvalidInput(
-                "- means standard input, which only the command `update` counts; write it to "
-                "a file, or give a file of that name as ./-"
+                "- means standard input, which only the command `update` counts; write the "
+                "input to a file, or give a file of that name as ./-"
             )
     tables: list[ShardTable] = []
     problems: list[ShardError] = []

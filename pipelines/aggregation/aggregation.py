@@ -38,9 +38,9 @@ _CLOSES = 20
 
 @dataclass
 class Pace:
-    """Time after which a group closes, in seconds.
+    """Time after which a group of shards closes, in seconds.
 
-    `close` is how long it took to add up and write the last group, in all its passes.
+    `close` is how many seconds it took to add up and write the last group, summed over the passes.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Pace:
 class Gathering:
     """What all steps of a job that counts shards share. Make one with `gathering_on`.
 
-    store : defines the foundation of the counts
+    store : the job counts for this store; the kind of the store defines how to count
     context : future of the `ReadingContext` that the tasks share
     owner : name of the job that owns the sums on the workers: id of the client and a unique name
     numbers : iterator over the numbers that groups and tasks get
@@ -111,7 +111,7 @@ class Gathering:
 def gathering_on(
     store: MomentStore, run: Run, plan: UpdatePlan | None = None
 ) -> Iterator[Gathering]:
-    """Plan the memory and send the shared context to the cluster; free all sums at the end.
+    """Plan the memory and send the shared context to the cluster; at the end free the job's sums.
 
     Raises BoundExceeded if the work does not fit into the memory budget.
     """
@@ -145,8 +145,8 @@ def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
 
 
 def _give_up_those_of_the_dead(client: Client) -> None:
-    """Free the sums of jobs whose client was killed, because no one else frees them."""
-    # cloudpickle sends a lambda by value, because the scheduler may lack this package
+    """Free the sums on the workers that belong to jobs whose client was killed."""
+    # Use a lambda: cloudpickle sends it by value, so the scheduler does not need this package.
     clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
     ask_workers(client, keep_only_here, frozenset(clients))
 

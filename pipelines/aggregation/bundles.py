@@ -22,8 +22,8 @@ _MOST_SHARDS = 10_000
 class Bundle:
     """Shards that one task counts in order; their documents have the same days.
 
-    alone : run no other task at the same time, because workers died while they read these shards
-    taken : if set, the bundle has one shard, and the task subtracts this part of it
+    alone : run no other task at the same time, because workers died while reading these shards
+    taken : if set, the bundle has one shard, and the task subtracts this part of the shard
     """
 
     shards: tuple[Shard, ...]
@@ -45,8 +45,8 @@ class Bundle:
 class Counted:
     """Shard that was counted completely.
 
-    `mark` is its fingerprint. `documents` and `tokens` are the numbers of its records and of its
-    counted tokens. `outside` is the number of its tokens outside the vocabulary.
+    `mark` is the fingerprint of the shard. `documents` and `tokens` are the numbers of records and
+    of counted tokens. `outside` is the number of tokens outside the vocabulary.
     """
 
     url: str
@@ -60,8 +60,9 @@ class Counted:
 class Spoilt:
     """Shard that cannot be counted, and the part of it that was already added to the sums.
 
-    error : why it cannot be counted; names the shard, a file of it, or the URL that was read
-    batches : number of its first batches that were added; None for all
+    error : why the shard cannot be counted; names the shard, one of its files, or the URL that was
+        read
+    batches : how many batches were added, from the start of the shard; None if all were
     mark : fingerprint of the content of these batches
     numbers : number of records and number of tokens in these batches
     """
@@ -75,10 +76,10 @@ class Spoilt:
 
 @dataclass(frozen=True, eq=False)
 class Receipt:
-    """Receipt of what one task has added to the sums of its process.
+    """Receipt of what one task has added to the sums of its worker process.
 
-    nonce : identifies the sums; the receipt is void once they are deleted
-    counted : a row for each shard
+    nonce : identifies the sums; the receipt is void once these sums are deleted
+    counted : one entry for each shard that was counted completely
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
     seconds : time of the tokeniser, and time of all reading including the tokeniser

@@ -1,4 +1,4 @@
-"""Task that reads shards on a worker and adds their counts to the sums of its process."""
+"""Task that reads shards on a worker, and adds the counts to the sums of the worker process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def count_bundle(
 ) -> Receipt:
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
-    If these sums already include task `number`, returns its receipt and adds nothing. Otherwise
-    adds up to `lump_bytes` of batches at a time.
+    If the sums already include task `number`, returns the receipt of this task and adds nothing.
+    Otherwise adds up to `lump_bytes` of batches at a time.
 
     The receipt names unreadable shards; the other shards are counted. Raises SumsAstray if the sums
     are closed, and InvalidInput on a worker with less memory than planned. Raises ShardError if a

@@ -24,7 +24,8 @@ _SOON_SECONDS = 0.2
 _CONNECT_SECONDS = 4.0
 _MESSAGE_SECONDS = 120.0
 
-Source = tuple[str, str]  # address of a worker, and the token of its frozen sums
+# Address of a worker, and the token that a request for rows of its frozen sums must name.
+Source = tuple[str, str]
 
 
 class SumsLost(Exception):
@@ -102,7 +103,7 @@ async def _dialled(worker: Worker, address: str) -> Comm:
 
 
 async def _refuses(address: str) -> bool:
-    """Whether the system reports a closed port, as after the death of a process."""
+    """Whether the port at this address is closed, for example because its process died."""
     if not address.startswith(("tcp://", "tls://")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Freeze the sums on the workers and find out which of them are complete."""
+"""Freeze the sums on the workers, and find out which sums are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 class Settled:
     """Frozen sums that can be added up.
 
-    sources : address of each worker, with the token of this freeze of its sums
+    sources : address of each worker, and the token that the freeze gave to the worker's sums
     void : numbers of the tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """
@@ -33,7 +33,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
     `receipts` maps the number of a task to its receipt.
 
     Deletes sums that include a task without a receipt, which happens if the task ran twice. The
-    caller must send later tasks with the next epoch.
+    caller must send later tasks with the next epoch, because these sums refuse tasks of this epoch.
     """
     answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}

@@ -54,13 +54,15 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
     """Read shards until the group closes, and add them up in a segment.
 
     Each worker process adds counts to sums of its own, which its threads share. At the end the sums
-    are frozen and compared with the receipts of the tasks. If a worker died, the others count its
-    shards again. Then the workers add up each row block and write it. If a worker cannot hold all
-    row blocks, the group takes several passes. Each pass reads the shards for some of the blocks.
+    are frozen and compared with the receipts of the tasks. If a worker died, other workers count
+    the same shards again. Then the workers add up each row block and write it. If a worker cannot
+    hold all row blocks, the group takes several passes. Each pass reads the shards for some of the
+    blocks.
 
     A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
-    `waiting`, to be read alone in a group of their own. If a worker dies again, their bundle is
-    halved, until it has one shard. Only a shard that kills its workers when it is alone is bad.
+    `waiting`, to be read in a separate group while no other task runs. If a worker dies again, the
+    bundle of shards is halved, until a bundle has one shard. A shard is bad only if workers die
+    while they read no other shard.
 
     Raises ShardError or InvalidInput with the names of all unreadable shards of the group. Raises
     SumExceeded if a sum could exceed 2^62. Raises StoreError if the store cannot be written.
@@ -196,7 +198,7 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
 def _take_in(
     group: Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
 ) -> None:
-    """Record the outcome of a task: its receipt, or why its shards must be read again."""
+    """Record the outcome of a task: the receipt, or why the shards must be read again."""
     if isinstance(outcome, SumsAstray):
         group.again.append(bundle)
     elif isinstance(outcome, KilledWorker):

@@ -105,7 +105,7 @@ class Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Drop the receipts of these tasks, and list their bundles in `again`."""
+        """Drop the receipts of tasks, and list the bundles of these tasks in `again`."""
         bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
         taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
         added = set(numbers) - taken.keys()

@@ -71,7 +71,7 @@ def as_counted(
 ) -> Iterator[tuple[Gathering, list[Shard]]]:
     """Group counted shards by the vocabulary with which they were counted.
 
-    Yields, for each group, the job with which it can be counted again, and its shards.
+    Yields pairs: a job that counts with the vocabulary of the group, and the shards of the group.
     """
     store = gathering.store
     if not store.commit.lineage.eras:

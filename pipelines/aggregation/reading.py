@@ -34,7 +34,7 @@ class ReadingContext:
         limits: ReadLimits,
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
-        """Make the context. This runs as a task, so that Dask repeats it if its worker dies."""
+        """Make the context. This runs as a task, so that Dask makes a lost context again."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:

@@ -44,11 +44,12 @@ from streaming_moments.storage.store.store import MomentStore
 STEP = "adding up row blocks"
 
 # The job fails if one row block causes more deaths of workers than this. It also fails if workers
-# cannot fetch sums from each other more often than this in a row, although no worker died.
+# cannot fetch sums from each other more than this many times in a row, although no worker died.
 _LOSSES = 10
 # The job fails if more workers than this die one after the other while no new row block is written.
 _DEATHS = 20
-# A worker adds up at most this many times the rows that it would have if all had equally many.
+# A worker adds up at most this many times the rows that it would have if all workers had the same
+# number.
 _UNEVEN = 1.05
 
 
@@ -56,15 +57,16 @@ _UNEVEN = 1.05
 class Reduction:
     """Row blocks of one segment while they are added up and written.
 
-    If a call of `run` loses sums, it stops and its segment is dropped. The next call writes to a
-    new segment, because a worker that Dask considers dead may still be alive. Such a worker may
-    write sums that have changed since. Only files of calls without losses are sealed. Every writer
-    of these files writes the same content, because no sums change after such a call.
+    If sums are lost during a call of `run`, the call stops, and the segment is dropped. The next
+    call writes to a new segment, because a worker that Dask considers dead may still be alive. Such
+    a worker may write sums that have changed since that call. Only files of calls without losses
+    are sealed. Every writer of these files writes the same content, because no sums change after
+    such a call.
 
-    If a worker dies, others count its shards again, so a single death does not end the job. The
-    death is charged to the row blocks that the worker was writing, because a block that needs too
-    much memory kills each of its writers. Workers can also die at a different block each time. So
-    the job also fails after too many deaths in which no further block was written.
+    If a worker dies, other workers count the same shards again, so one death does not end the job.
+    The death is charged to the row blocks that the worker was writing, because a block that needs
+    too much memory kills each of its writers. Workers can also die at a different block each time.
+    So the job also fails after too many deaths in which no further block was written.
 
     written : segment and files of each finished row block
     fruitless : consecutive calls that lost sums although no shard had to be counted again
@@ -125,8 +127,8 @@ class Reduction:
                 future = finished.next()
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    # do not wait for the other tasks: they may try for seconds to reach the dead
-                    # worker, and the blocks that they write are dropped
+                    # do not wait for the other tasks: such a task may try for seconds to reach the
+                    # dead worker, and the block that the task writes is dropped
                     self._give_up(opening.blocks, outcome)
                     self._charge(cluster, running, running[future], outcome)
                     return False
@@ -156,8 +158,8 @@ class Reduction:
     ) -> None:
         deaths = deaths_of(cluster.client, running)
         died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
-        # if the dead worker was not writing a block, attribute its death to the block that needed
-        # its sums
+        # if the dead worker was not writing a block, charge its death to the block whose writer
+        # needed sums of this worker
         self.charged.update(+died_of or {failed: 1})
         self.deaths += bool(+died_of)
         (index, losses), beside = self.charged.most_common(1)[0], ""
@@ -173,7 +175,7 @@ class Reduction:
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Copy row blocks that are in other segments into this segment, and seal it.
+        """Make the segment complete: copy row blocks from other segments into it, and seal it.
 
         Errors as in `SegmentWriter.seal`.
         """
@@ -189,8 +191,8 @@ def pieces_of(place: int, blocks: int, workers: int) -> int:
 
     A different worker adds up each piece. As many blocks as divide evenly among the workers stay
     whole. Each of the last blocks is cut into the fewest pieces that give all workers about the
-    same number of rows. With eight blocks or more, no worker receives over 20% more than the
-    average, or over one block more than it, whichever is larger.
+    same number of rows. With eight blocks or more, no worker receives more rows than the average by
+    over 20% or over one block, whichever is larger.
 
     Examples
     --------

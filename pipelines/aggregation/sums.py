@@ -1,4 +1,4 @@
-"""Sums that a worker process has added up for the open group; its threads share them."""
+"""Sums of a worker process for the open group of shards; the threads of the process share them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ROWS = 1024  # read this many rows at a time to find the largest entry
 
 
 class SumsAstray(Exception):
-    """The sums for this task are deleted or closed, so another task counts its shards."""
+    """The sums to which a task adds are deleted or closed; another task counts the same shards."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Frozen:
 class GroupSums:
     """Sums of one group, or one pass of a group, in one process.
 
-    The nonce identifies the sums. If they are lost, their shards are counted again elsewhere. The
-    token identifies the last freeze. Sums that are open to tasks have no token.
+    The nonce identifies the sums. If the sums are lost, other workers count the same shards again.
+    The token identifies the last freeze. Sums that are open to tasks have no token.
     """
 
     layout: SegmentLayout
@@ -127,16 +127,16 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # After the first half is added, the bound is computed again from the true sums. They
-            # are smaller than the old bound, so the second half may fit.
+            # Add the batches in two parts. Before the second part, compute the bound again: the
+            # bound of the true sums is smaller, so the second part may fit.
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)
             return
         for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
-            # Free this lump of batches before the next one is made: for some kinds it is as large
-            # as the sums of all blocks.
+            # Free this lump of batches before the next one is made: for some kinds of stores, a
+            # lump is as large as the sums of all row blocks.
             del lump
         with self._bound_lock:
             self._adding -= own
@@ -171,7 +171,7 @@ class GroupSums:
         return float(most)
 
     def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
-        """Call `work` for every block with the lump, first for blocks that no other thread uses."""
+        """Call `work(sums, lump)` for each row block, first those that no other thread uses."""
         waiting = list(self.opening.blocks)
         while waiting:
             index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)
@@ -287,7 +287,7 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, Any] | None:
         """Return the result of `rows` for another worker.
 
-        An array is sent with 4 bytes for each entry if every entry fits into them.
+        An array is sent with 4 bytes for each entry if every entry fits into 4 bytes.
         """
         found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
@@ -295,7 +295,7 @@ class ProcessSums(WorkerPlugin):
     async def reduce(
         self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """Add up some rows over all workers, and return them to the worker that writes their block.
+        """Add up some rows over all workers, for the worker that writes the block of these rows.
 
         Adds up one message at a time, which bounds the memory. Returns None if the sums of any
         worker are lost.

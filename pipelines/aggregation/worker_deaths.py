@@ -1,8 +1,8 @@
-"""Decide what happens to shards whose worker died while it read them.
+"""Decide what happens to shards that a worker was reading when it died.
 
-A dead worker casts suspicion on all shards that it was reading. They are read again while no other
-task runs. If a worker dies again, their bundle is halved, until it has one shard. Only a shard that
-kills its workers when it is alone is bad.
+A dead worker casts suspicion on all shards that it was reading. These shards are read again while
+no other task runs. If a worker dies again, the bundle of shards is halved, until a bundle has one
+shard. A shard is bad only if workers die while they read no other shard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONTEXT_DEATHS = 3
 
 
 class Suspected(Exception):
-    """A worker died while it read these shards, although an earlier pass counted them."""
+    """A worker died while reading shards that an earlier pass had counted."""
 
     def __init__(self, urls: frozenset[str]) -> None:
         super().__init__(urls)
@@ -83,7 +83,7 @@ def begin_again(
 
 
 def make_context_again(group: Group, death: KilledWorker) -> None:
-    """Compute the shared context again, if it was lost with its workers."""
+    """Compute the shared context again if it was lost because workers died."""
     context = group.gathering.context
     # Do nothing if the context still exists: another task killed the worker, such as a task with a
     # bad shard.

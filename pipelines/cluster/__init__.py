@@ -1,4 +1,4 @@
-"""Where jobs run: the cluster, its tasks, its memory, and the tasks that read rows of a store."""
+"""Run jobs on a Dask cluster: plan their memory, run tasks, and read the rows of stores."""
 
 from streaming_moments.storage.old_exports import old_exports
 

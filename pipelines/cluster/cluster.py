@@ -29,8 +29,8 @@ from streaming_moments.storage.files.silence import SAID_AFTER
 
 # Loggers to which Dask writes tracebacks. Python prints their messages even without a handler.
 _LOOPS = ("asyncio", "tornado.application")
-# Code that each worker process runs first. It ignores Ctrl-C, which on a terminal also reaches
-# child processes, because only the parent may end them.
+# Code that each worker process runs first. It ignores Ctrl-C: a terminal also sends Ctrl-C to child
+# processes, but only the parent process may end them.
 _PRELOAD = (
     "import logging, signal\n"
     "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -87,7 +87,7 @@ def limit_for(budget: int) -> int:
 
 
 def most_of(limit: int) -> int:
-    """Return the largest budget of a job: 75% of the memory of a worker; Dask pauses it at 80%.
+    """Return the largest budget of a job: 75% of the memory of a worker, which Dask pauses at 80%.
 
     Examples
     --------
@@ -157,11 +157,11 @@ class Cluster:
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """Ask the scheduler for its identity, which contains the identities of its workers.
+    """Ask the scheduler for its identity, which contains the identities of all workers.
 
     Raises OSError if the scheduler does not answer.
     """
-    # Ask the scheduler itself: the copy that the client has is replaced every 2 seconds by one
+    # Ask the scheduler itself: every 2 seconds the client replaces its copy of the identity by one
     # without the workers.
     scheduler: Any = client.scheduler
     identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)

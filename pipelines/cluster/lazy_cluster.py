@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _LateCluster:
-    """Proxy that starts the real cluster at its first use, and then has its attributes."""
+    """Proxy that starts the cluster when an attribute is first read, and returns its attributes."""
 
     def __init__(self, started: Callable[[], Cluster]) -> None:
         self._started = started

@@ -13,8 +13,9 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
 # Resident size of a worker process that holds almost no arrays: measured 415 MiB after an update on
-# one thread with compiled kernels. Read tasks need less memory than planned: with long texts and a
-# budget of 572 MiB, such a process held 542 MiB, or 467 MiB if the kernels were compiled before.
+# one thread with compiled kernels. Read tasks need less memory than planned: a worker process with
+# a budget of 572 MiB that read long texts held 542 MiB, or 467 MiB if the kernels were compiled
+# before.
 PROCESS_BYTES = 416 * MEBIBYTE
 # Memory of a read task, as a multiple of the text of a batch. The task holds the text, its tokens
 # and their sort keys: measured 9.
@@ -129,7 +130,7 @@ class UpdatePlan:
         return [range(i, min(i + each, row_blocks)) for i in range(0, row_blocks, each)]
 
     def in_passes(self, layout: SegmentLayout) -> Remedy:
-        """Return a line about the cost of several passes."""
+        """Return a line that says why a group of shards is read in several passes."""
         return remedy(
             "a worker cannot hold the sums of all row blocks ({size}), so the shards are read "
             "{passes} times, each time for some of the blocks. A larger {option.memory}, or fewer "
@@ -217,17 +218,18 @@ def plan_update(
     1
     """
     text = reading_bytes(limits.document_bytes)
-    # While a row block is added up over the workers and written, its sum and two copies of it are
-    # in memory. Meanwhile other threads add up pieces of at most half a block, each in three
-    # arrays: the sum, the received rows and the sent rows.
+    # While a worker adds up a row block over all workers and writes it, the sum and two copies of
+    # the sum are in memory. Meanwhile other threads add up pieces of at most half a block, each in
+    # three arrays: the sum, the received rows and the sent rows.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
-    # plan for the sums of one group: a worker never holds those of two groups, even while abandoned
-    # tasks still run
+    # plan for the sums of one group, because a worker never holds the sums of two groups, even
+    # while abandoned tasks still run
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # A task holds the batches of a lump, the joined lump, and one more batch. Some kinds sum a
-        # lump over all row blocks at once (`joined_bytes`). Subtraction needs the same memory.
+        # A task holds the batches of a lump, the joined lump, and one more batch. Some kinds of
+        # stores sum a lump over all row blocks at once (`joined_bytes`). Subtraction needs the same
+        # memory.
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
@@ -313,8 +315,8 @@ def blocks_at_once(
 ) -> tuple[range, ...]:
     """Divide the row blocks of a store into groups that are read at once, with fewer requests.
 
-    A task holds `copies` copies of the blocks of a group. They take at most `room` bytes, unless a
-    single block takes more.
+    A task holds `copies` copies of the blocks of a group. These copies take at most `room` bytes,
+    unless the copies of a single block take more.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plan the memory of jobs that hold a model: passes over documents, and topic shares of shards."""
+"""Plan the memory of jobs in which each worker holds a model: `polish` and `transform`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streaming_moments.storage.formats import ReadLimits
 # A task holds this many arrays with the topic shares of a batch of documents, while it samples
 # shares and encodes them as Parquet.
 _SHARE_ARRAYS = 8
-# A worker holds this many arrays of topics: the topics, the raw topics, the topics with which it
-# reads documents, and a copy of one of these while it is sent.
+# A worker holds this many arrays of topics: the topics, the raw topics, the topics with which the
+# worker reads documents, and a copy of one of these arrays while Dask sends it.
 _MODEL_ARRAYS = 4
 
 
@@ -24,11 +24,11 @@ def plan_polish(
 ) -> ReadingPlan:
     """Divide the memory of a worker for passes over documents; errors as in `plan_reading`.
 
-    Each task reads some shards for a model of k topics of n words.
+    Each task reads some shards with a model of `n_topics` topics over `n_words` words.
     """
     # A task holds five arrays as large as the topics: the sums of a group and of a shard, the
-    # topics padded to a multiple of `LANES`, and its result twice, as encoded and as written. It
-    # also holds the topic shares of one document.
+    # topics padded to a multiple of `LANES`, and the result of the task twice, encoded and as
+    # written. It also holds the topic shares of one document.
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
     beside = {f"the sum of {n_topics} topics": adding}
@@ -43,9 +43,10 @@ def plan_transform(
     limits: ReadLimits = LIMITS,
     passage_words: int | None = None,
 ) -> ReadingPlan:
-    """Divide the memory of a worker to write shares of topics; errors as in `plan_reading`.
+    """Divide the memory of a worker for a job that writes topic shares.
 
-    Documents that are split into passages of `passage_words` have shares for each passage.
+    Documents that are split into passages of `passage_words` have shares for each passage. Errors
+    as in `plan_reading`.
     """
     passages = limits.batch_documents
     if passage_words is not None:

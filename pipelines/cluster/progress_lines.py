@@ -14,7 +14,7 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 @dataclass
 class ProgressLines:
-    """Reports the progress of a step that takes longer than `every` seconds, at that interval.
+    """Reports the progress of a step at intervals of `every` seconds, if the step takes that long.
 
     With `ends`, a line also reports when each step ends for the first time.
 

@@ -35,8 +35,8 @@ class RefitPlan:
 
     keep_blocks : whether row blocks stay in memory between steps; otherwise they are read again
     kept_pairs : number of arrays of pair counts that stay in memory between rounds of refinement:
-        first the array of all documents, then the array of each half. In each round, the other
-        arrays are computed again from the row blocks
+        first the array of all documents, then the arrays of the two halves of the documents. In
+        each round, the other arrays are computed again from the row blocks
     in_flight : most tasks on row blocks that one worker runs at a time
     solves_in_flight : decompositions that one worker computes at a time, if there are many
     peak_bytes : largest memory of a worker process
@@ -85,7 +85,7 @@ def plan_refit(
     options : its `Options`
     workers, threads : number of worker processes, and of threads in each
     memory : budget of a worker in bytes
-    held : for a store of documents: how many times its size a row block needs while it is read
+    held : for a store of documents: memory to read a row block, as a multiple of the block's size
     joining : for stores of other kinds: bytes to join the segments of a row block while it is read
 
     Examples
@@ -122,7 +122,7 @@ def _of_documents(
 ) -> RefitPlan:
     """Plan a refit of documents.
 
-    The last step holds `fitting` bytes in addition to its evidence.
+    The last step holds `fitting` bytes in addition to the input of the decomposition (evidence).
     """
     foundation: Any = layout.foundation
     basis, halves, n_topics = foundation.basis, foundation.halves, options.topics
@@ -135,9 +135,10 @@ def _of_documents(
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # A worker holds its strips of the pair counts and one more strip. While it joins them, it
-        # holds them twice. It also holds the factors of a product. The Krylov space is included,
-        # because the worker may be the coordinator.
+        # A worker holds its strips (groups of rows) of the pair counts, and one strip more. While
+        # the worker joins the strips, they are in memory twice. The worker also holds the factors
+        # of a matrix product. The Krylov space is included, because the worker may be the
+        # coordinator.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
         several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
         whitening = int(SLACK * (2 * share * core_bytes + several))
@@ -153,8 +154,8 @@ def _of_documents(
     # Each pair count has 8 bytes, and is packed into at most 4.
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
     # Refinement holds the pair counts of a row block, all topics, and the two factors of the
-    # likelihood. With halves, it also holds the pair counts of one half, and those of the other
-    # half, which are the difference.
+    # likelihood. If the store counts one half of the documents separately, refinement also holds
+    # the pair counts of this half, and of the other half, which are the difference.
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
@@ -195,7 +196,8 @@ def _of_row_blocks(
     foundation = layout.foundation
     # The sums hold the contraction of a row with each state.
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
-    # Four copies of a block are in memory: the files, their sum, one half, and both as floats.
+    # Four copies of a block are in memory: the files, their sum, the sum of one half of the
+    # records, and both sums as floats.
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}
@@ -207,7 +209,7 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Return the bytes that hold the sums of strips until they are added up, and one more sum."""
+    """Return the bytes of the sums of strips that are not yet added up, and of one more sum."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a version of a store, on which steps run as one Dask task for each row block.
+"""Rows of a version of a store: a step of a job runs as one Dask task for each row block.
 
 Few tasks run at a time. For a small version, the steps run in the process of the job.
 """
@@ -32,7 +32,7 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 # A task of Dask costs some milliseconds, more than a step on so little data, and a fit has a
 # thousand steps.
 SMALL = 512 << 20
-# copies of a row block in memory while it is read: its files, and its sum
+# copies of a row block in memory while it is read: from the files, and as their sum
 _READ_COPIES = 2
 
 
@@ -68,7 +68,7 @@ class OnCluster:
     keep_prepared : whether memory can hold the results of `prepared` for all blocks
     preparing : function of `prepared` that each step calls for each block that it reads, if memory
         cannot hold all results
-    halves : whether the statistics have halves of the documents
+    halves : whether the statistics of one half of the documents can be read as well
     keeps_halves : whether memory can hold the results of `prepared` for both halves at once
     """
 
@@ -99,7 +99,7 @@ class OnCluster:
         """Return the rows of a version, with at most `per_worker` tasks on a worker at a time.
 
         With `keep`, the rows are read once and stay in memory. Without `halves`, the rows equal
-        those of a store without halves.
+        those of a store that counts no half of the documents separately.
         """
         halves = halves and store.halves
         places = range(store.row_blocks)
@@ -156,7 +156,8 @@ class OnCluster:
     ) -> OnCluster:
         """Return rows whose steps get `function(statistics)` instead of the statistics.
 
-        The results stay on the workers. If memory cannot hold all, each step computes them again.
+        The results of `function` stay on the workers. If memory cannot hold all results, each step
+        computes them again.
         """
         rows = replace(self, blocks=self._read_with(halves))
         if not self.keep_prepared:
@@ -172,7 +173,7 @@ class OnCluster:
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks; addresses get `halves`, which decides whether a half is read, too."""
+        """Return the blocks; sets `halves` in the address of each block that is not in memory."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
@@ -214,7 +215,7 @@ class OnCluster:
         return self.calls(step, on_aligned, each, keep=True)
 
     def shared(self, value: Any) -> Future[Any]:
-        """Send the value to one worker, from which the others get it."""
+        """Send the value to one worker, from which other workers get the value."""
         placed: Future[Any] = self.run.cluster.client.scatter(value, hash=False)
         return placed
 

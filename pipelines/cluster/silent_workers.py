@@ -18,17 +18,18 @@ def restart_silent(client: Client) -> None:
 
     Dask itself would do so only after its `worker-ttl` of 5 minutes. The clock of the scheduler
     measures the silence, because the clock of the client may differ. The last contact of a worker
-    may lie in the future, if the clock of the scheduler was set back since.
+    may lie in the future, if the clock of the scheduler was set back since then.
     """
     seconds = ANSWER_SECONDS / 2
 
-    # nested, so that Dask sends its code: the scheduler may lack this package
+    # A nested function: Dask sends its code, so the scheduler does not need this package.
     async def restart(dask_scheduler: Any) -> None:
         from distributed.metrics import time
 
         workers, now = dask_scheduler.workers.values(), time()
         silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
-        # ignore a nanny that is silent, too: its worker is removed without a restart
+        # Ignore the timeout: if the nanny of a worker is silent as well, Dask removes the worker
+        # without a restart.
         with suppress(TimeoutError):
             await dask_scheduler.restart_workers(
                 silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
@@ -38,7 +39,7 @@ def restart_silent(client: Client) -> None:
 
 
 def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
-    """Return the answers of workers; if some are silent, restart them and ask the others again."""
+    """Return the answers of workers; if some are silent, restart these and ask all others again."""
     for last in (False, True):
         try:
             return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)

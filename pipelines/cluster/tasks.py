@@ -103,7 +103,7 @@ def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
-    """Return the result of a task, or with `keep` its future; return its exception if it failed.
+    """Return the result of a task (with `keep`, the future), or the exception if the task failed.
 
     Raises WorkersLost and SchedulerLost as in `FinishedTasks.next`.
     """
@@ -131,8 +131,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # Continue the loop, which returns the exception of the task, if the worker with the
-            # result died and the task failed when it ran again.
+            # If the worker with the result died, and the task failed when it ran again, continue
+            # the loop, which returns the exception of the task.
             if future.status != "error":
                 raise
 
@@ -140,8 +140,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
 def _asked(cluster: Cluster, ask: Callable[[], Any], seconds: float) -> Any:
     """Return what a future reports within this many seconds.
 
-    `ask` is called in the loop of the client. If it were called here, Ctrl-C before the wait would
-    print that its coroutine was never awaited.
+    `ask` is called in the loop of the client. If this function called `ask` itself, Ctrl-C before
+    the wait would print that a coroutine was never awaited.
     """
 
     async def answer() -> Any:
@@ -257,7 +257,7 @@ def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
 
 
 def required(outcome: Any, step: str) -> Any:
-    """Return an outcome of `outcome_of` if it is a result; raise it if it is an exception."""
+    """Return an outcome of `outcome_of`, or raise the outcome if it is an exception."""
     if isinstance(outcome, KilledWorker):
         raise WorkersLost(f"the workers died repeatedly while {step}.", MORE_MEMORY) from outcome
     if isinstance(outcome, BaseException):

@@ -40,7 +40,7 @@ def require_report(path: str | None) -> None:
 
 @contextmanager
 def reported(path: str | None) -> Iterator[None]:
-    """Write Dask's report of the tasks of the block to an HTML file; None writes nothing.
+    """Write Dask's report on the tasks of the `with` block to an HTML file; None writes nothing.
 
     The scheduler draws the report, so bokeh must be installed there as well.
     """

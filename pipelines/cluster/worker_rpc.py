@@ -18,10 +18,10 @@ def ask_workers(
 ) -> dict[str, Any]:
     """Run a function on each worker, and return its result or exception by worker address.
 
-    Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: others
-    run its tasks again. The remaining workers are asked again, so the function may run twice. The
-    function gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does
-    not answer.
+    Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: other
+    workers run the tasks of this worker again. All other workers are asked again, so the function
+    may run twice. The function gets `dask_worker` if it has such an argument. Raises WorkersLost if
+    a live worker does not answer.
     """
     answers: dict[str, Any] = answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
@@ -46,7 +46,7 @@ def place_stranded(client: Client) -> None:
     `allow_other_workers`. It does not offer the task to new workers, which have other addresses.
     """
 
-    # nested, so that Dask sends its code: the scheduler may lack this package
+    # A nested function: Dask sends its code, so the scheduler does not need this package.
     def place(dask_scheduler: Any) -> None:
         loose = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
         dask_scheduler.transitions(
@@ -57,10 +57,10 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """Map the key of each task to the number of workers that died while it was assigned to them."""
+    """Map the key of each task to the number of workers that died while they had the task."""
     keys = [future.key for future in futures]
 
-    # nested, so that Dask sends its code
+    # A nested function: Dask sends its code, so the scheduler does not need this package.
     def look(dask_scheduler: Any) -> dict[Any, int]:
         tasks = dask_scheduler.tasks
         return {key: tasks[key].suspicious for key in keys if key in tasks}

@@ -1,1 +1,1 @@
-"""The command line: each file reads the arguments of commands on one topic."""
+"""The command line: each file defines one command, or a few related commands."""

@@ -14,8 +14,8 @@ from streaming_moments.pipelines.command_help import CommandGroup
 from streaming_moments.startup import begun
 
 _PACKAGE = "streaming_moments.pipelines.command_line"
-# Commands by the folder of their files, each with the first line of its help. The file of a command
-# has the name of the command.
+# Maps each folder to the commands whose files it has, and each command to the first line of its
+# help. The file of a command has the name of the command.
 _COMMANDS: dict[str, dict[str, str]] = {
     "stores": {
         "compact": (
@@ -115,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(CommandGroup):
-    """Imports a command at its first use, so that no command waits for the imports of others."""
+    """Imports a command at its first use, so no command waits for the imports of other commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

@@ -138,7 +138,7 @@ def demo(folder: str | None, only_shards: str | None, no_open: bool, session: Se
 
 
 def print_end(console: Console, page: Path, opens: bool) -> None:
-    """Open the page, or print where it is, and print commands for documents of the user."""
+    """Open the page of topics, or print its URL; then print commands for the data of the user."""
     url = page.absolute().as_uri()
     opened = opens and opened_in_browser(url)
     where = "is open in your browser" if opened else "can be opened in a browser"

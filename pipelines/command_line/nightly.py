@@ -184,8 +184,8 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
-# Values that are not printed in the line of a step. Those in `_LINES` get lines of their own, and
-# the others are on the page.
+# Values of a step that are not printed in its line: values in `_LINES` get lines of their own, and
+# the other values are only on the HTML page.
 _LINES = frozenset({"told", "warnings", "why"})
 _ELSEWHERE = _LINES | {
     "undecided",

@@ -276,7 +276,7 @@ def running(
 
 @dataclass(frozen=True)
 class JobSetup:
-    """Options of a job that reads shards: where it runs, its limits, and the form of its output."""
+    """Options of a job that reads shards: cluster, limits of reading, and form of the output."""
 
     session: Session
     limits: ReadLimits
@@ -309,7 +309,8 @@ def _placed(
 ) -> AbstractContextManager[Cluster]:
     """Yield the cluster of a session.
 
-    It starts at its first use, unless a dashboard or report watches it or a scheduler is given.
+    The cluster starts at its first use, or at once if a dashboard, a report or a running scheduler
+    is requested.
     """
 
     @contextmanager
@@ -338,7 +339,7 @@ def _placed(
 
 
 def console() -> Console:
-    """Return the console that prints tables; it prints their text literally, without markup."""
+    """Return the console that prints tables. It prints the text of cells literally."""
     # without a terminal use a larger width, so that piped output is not cut at 80 columns
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)

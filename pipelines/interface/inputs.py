@@ -109,8 +109,8 @@ class Given:
 def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
     """Raise InvalidInput if counted partitions of a source are missing from the given ones.
 
-    `source` is the name that the caller gave. `given` are the URLs of all its partitions with
-    documents.
+    `source` is the name that the caller gave. `given` are the URLs of all non-empty partitions that
+    the caller gave.
     """
     gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
     if gone:

@@ -1,7 +1,7 @@
 """Send the contents of partitions to the tasks that read them.
 
-A partition is a shard whose content is in no file. A task that reads one gets its content as a
-dependency. So Dask runs the task where the content is, and computes the content again if it is
+A partition is a shard whose content is in no file. A task that reads a partition gets the content
+as a dependency. So Dask runs the task where the content is, and computes the content again if it is
 lost.
 """
 
@@ -99,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """Replace the shards in an argument of a task by shards in the memory of its worker."""
+    """Replace the shards in an argument of a task by shards in the memory of the worker."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

@@ -64,7 +64,7 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Return the content as the result of a task, which Dask repeats if its worker dies."""
+        """Return a future of the content, which Dask computes again if a worker loses it."""
         return client.submit(
             _itself, self.documents, pure=False, key=task_key("holding partitions")
         )
@@ -74,10 +74,10 @@ class Held:
 class Lazy:
     """Partition of a Dask collection, which is computed on a worker.
 
-    shard : shard under which a ledger records it; its size is 32 MiB until it is known
+    shard : shard under which a ledger records the partition; an unknown size counts as 32 MiB
     fields : fields of the documents to read
     mark : fingerprint of the content, once it is known
-    kept : content, if it stays in the memory of a worker until it is read
+    kept : content, if it stays in the memory of a worker until a task reads it
     """
 
     shard: Shard
@@ -169,8 +169,8 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
 
     A worker encodes each partition once. Encoded contents stay on the workers as long as they fit
     into a quarter of the memory of the workers. Other partitions are encoded again when they are
-    counted. With `keep_going`, a bad partition raises its error only when it is read. Raises
-    InvalidInput for an id that occurs twice.
+    counted. With `keep_going`, the error of a bad partition is raised only when the partition is
+    read. Raises InvalidInput for an id that occurs twice.
     """
     cluster = run.cluster
     room = cluster.memory * cluster.workers // _KEPT_SHARE

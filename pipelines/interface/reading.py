@@ -1,4 +1,4 @@
-"""Columns and options for reading records of any kind with their models."""
+"""Columns and options with which models of all kinds read records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Fields:
     """Fields of a record to read; each is a column or a key.
 
     id : field that identifies the record within a call; in an (id, text) pair, the first item
-    columns : columns that are counted instead of a text, by a store of another kind or of a table
+    columns : columns that a store of tables, or of another kind, counts instead of a text
     named : whether the line contains the id, under `id_key`. If `id` is None, the index of a frame
         or series of pandas is the id
     """
@@ -84,9 +84,9 @@ class _Indexed:
 class Line:
     """One document as a line of JSON with its line end.
 
-    id : 64 bits of the hash of its id
-    called : its name of any type, as the caller gave it; None without one
-    day : its date as in the line; None without one
+    id : 64 bits of the hash of the id of the document
+    called : name of the document, of any type, as the caller gave it; None if there is no name
+    day : date of the document, as in the line; None if there is no date
     """
 
     content: bytes
@@ -99,7 +99,8 @@ class Line:
 class Encoded:
     """Documents of a partition as JSON Lines.
 
-    `ids` is a (documents,) uint64 array of the hashes of their ids. It is empty if they have none.
+    `ids` is a (documents,) uint64 array of the hashes of the ids, or empty if the documents have no
+    ids.
     """
 
     content: bytes

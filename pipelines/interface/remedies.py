@@ -97,7 +97,7 @@ def _named() -> Mapping[str, str]:
 def of_stores(command: str, option: str, value: str) -> str:
     """Name an option or a command as in Python.
 
-    If Python lacks it, name the option or command of the command line.
+    If Python has no such argument or method, name the option or command of the command line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Runs of calls from Python: their cluster, their progress and their warnings."""
+"""Run jobs that are called from Python, with a cluster, progress lines and warnings."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class SharesOverTime:
         return self.columns.to_frame("period")
 
     def plot(self, figure: Figure | None = None) -> list[Axes]:
-        """Draw a panel for each topic: its shares with their error bars.
+        """Draw a panel for each topic, with the shares of the topic and error bars.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Store: counted statistics in one place; its methods run the jobs on them."""
+"""Store: statistics of counted documents, with methods that run jobs on these statistics."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ class Store:
     A collection is an iterable of texts, (id, text) pairs or mappings, or a function that returns
     one; frames and series of pandas; tables, record batches and readers of Arrow; a `dask.bag`, a
     `dask.dataframe`, or a list of delayed objects or futures. A collection is counted by partition.
-    Each partition counts once. It is known by the name of the source, its number and the hash of
-    its content.
-    After an interruption, the same call continues. A Dask collection stays on its workers, and may
-    be computed twice if it is not persisted.
+    Each partition counts once. The store recognises a partition by the name of the source, the
+    number of the partition, and the hash of the content. After an interruption, the same call
+    continues. A Dask collection stays on its workers, and may be computed twice if it is not
+    persisted.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ class Store:
         ------
         InvalidInput
             `compact_after` is negative, documents have another type or no source, partitions or
-            shards were counted with other content, or an id occurs twice. If partitions are missing
-            that were counted before, it is raised after all others are counted.
+            shards were counted with other content, or an id occurs twice. If counted partitions are
+            now missing, the error is raised after all given partitions are counted.
         ShardError
             A document is not a text, or a shard is unreadable; the message names the place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
@@ -325,11 +325,11 @@ class Store:
         others : str or Store
             Stores, or their URLs, made by `create_store(like=...)`; they do not change.
         name : str, optional
-            Name of the origin, if one store is merged; by default its earlier name, or one from its
-            URL.
+            Name of the origin, if one store is merged; by default the earlier name
+            of the merged store, or a name from its URL.
         unique : bool
-            Leave out a segment of another store if this store counts the contents of all its shards
-            already.
+            Leave out a segment of another store if this store counts the contents of all shards of
+            the segment already.
         least_documents : int
             Refuse a new store, or a new segment, with fewer documents than this.
         include_forgotten : bool
@@ -344,7 +344,7 @@ class Store:
         InvalidInput
             One of `others` is this store or contains it, or a shard would count twice.
         StoreError
-            A store cannot be read or written. The stores before it in `others` are merged.
+            A store cannot be read or written. Stores that come earlier in `others` are merged.
 
         Examples
         --------
@@ -442,8 +442,9 @@ class Store:
         ----------
         n_topics : int, "auto" or "predict"
             Number of topics. "auto" chooses the smallest number after which another topic improves
-            the held-out score little. "predict" chooses the smallest number that predicts best.
-            Without halves, "auto" chooses the most coherent number, as in `select`.
+            the held-out score little. "predict" chooses the smallest number that predicts best. If
+            the store has no halves (`CountingOptions(halves=False)`), "auto" chooses the number
+            with the most coherent topics, as in `select`.
         alpha0 : float or "auto"
             Sum of the Dirichlet parameters; 0 means one topic for each document. "auto" chooses the
             value with the best held-out log-likelihood, or 0.1 without halves.
@@ -453,8 +454,8 @@ class Store:
         refine : int or "auto"
             Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
         alpha : {"given", "auto"}
-            Prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
-            log-likelihood.
+            Sum of the Dirichlet parameters with which the model reads documents: "given" takes
+            `alpha0`, "auto" the sum with the best held-out log-likelihood.
         client, memory, verbose
             As in `update`.
         name : str, optional
@@ -660,8 +661,8 @@ class Store:
         Raises
         ------
         InvalidInput
-            Numbers of states of the model cannot be compared, or the store has no halves or only
-            sketches.
+            Numbers of states of the model cannot be compared, or the store has no halves
+            (`CountingOptions(halves=False)`), or has only sketches.
         NotIdentifiable, BoundExceeded
             As in `pipelines.select`.
         """

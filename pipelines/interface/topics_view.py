@@ -137,8 +137,8 @@ class Topics:
         Parameters
         ----------
         texts : iterable of str
-            Whole documents; errors as in `transform`. If they are a series of pandas, the result
-            has its index.
+            Whole documents; errors as in `transform`. If `texts` is a series of pandas, the result
+            has the index of the series.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class Topics:
         return Columns(found)
 
     def plot(self, number: int = 8, figure: Figure | None = None) -> list[Axes]:
-        """Draw a panel for each topic: its top words, their probabilities and error bars.
+        """Draw a panel for each topic, with the probabilities of its top words and error bars.
 
         Parameters
         ----------

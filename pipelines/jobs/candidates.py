@@ -52,11 +52,11 @@ class Candidate:
     captured : smallest share of an eigenvalue that the basis captures
     smallest_weight : share of the corpus that belongs to the smallest topic
     seconds : seconds of the tasks that only this candidate needed, and of its refinement
-    refusal : reason if it cannot be fitted; all numbers are None then
-    held_out : log-likelihood of a word pair of each half of the documents, under the topics of the
-        other half, if the store has halves
+    refusal : reason if the candidate cannot be fitted; all scores are None then
+    held_out : if the store has halves of the documents: log-likelihood of a word pair of each half,
+        under topics that were fitted to the other half
     refined : rounds of refinement
-    apart : as in `Trial`; None unless each half was fitted alone
+    apart : as in `Trial`; None unless each half of the documents was fitted alone
     coherences : means of the other coherences over the topics, by the name of their column
     """
 
@@ -99,7 +99,7 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
 
 
 def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
-    """Whether one topic must be scored, too, to find out how many topics are separable.
+    """Whether a model with one topic must be scored, too, to see how many topics are separable.
 
     Examples
     --------
@@ -117,7 +117,8 @@ class Selection:
     held : kind of held-out data, such as pairs of words
     number : what the numbers count, such as topics
     limit : most topics that basis and second moment of the store allow; None if unknown
-    core : number of core words, up to which a rebase can raise `limit`; None if it cannot raise it
+    core : number of core words, up to which a rebase can raise `limit`; None if no rebase can raise
+        `limit`
     single : held-out score of a model with one topic, from which gains are measured; None if this
         model is among the candidates
     """
@@ -157,9 +158,10 @@ class Selection:
         return Columns({name: Column.of_values(values) for name, values in known.items()})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve of each alpha0, its noise, and the recommended numbers.
+        """Draw a curve over numbers of topics for each alpha0; mark the recommended numbers.
 
-        The curve is the held-out log-likelihood, or the mean NPMI without held-out data.
+        A curve shows the held-out log-likelihood and its noise, or the mean NPMI without held-out
+        data.
 
         Parameters
         ----------
@@ -285,7 +287,7 @@ class Selection:
 
     @property
     def search(self) -> NumberSearch:
-        """Held-out scores of the numbers; empty if there are several values of alpha0."""
+        """Held-out score of each number of topics; empty if there are several values of alpha0."""
         if len({one.alpha0 for one in self.candidates}) > 1:
             return NumberSearch({}, of=self.number)
         known = {one.n_topics: one for one in self.candidates}
@@ -323,7 +325,7 @@ likelihood; 5 predict best, the largest number tried (try 5 to 10)
 
     @property
     def taken(self) -> Candidate | None:
-        """Candidate with the best held-out score, or without halves the most coherent one."""
+        """Candidate with the best held-out score; without held-out data, the most coherent one."""
         return self.likely[0] if self.likely else self.best
 
     @property
@@ -412,7 +414,7 @@ class Fitted:
         )
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
-        """Return the candidate, with coherences from the counts of its words in `pairs`."""
+        """Return the candidate; computes its coherences from counts of word pairs in `pairs`."""
         means = {} if pairs is None else self._coherences(pairs)
         return Candidate(
             n_topics,
@@ -441,7 +443,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Directions of the topics of a candidate, or why it has none, and the seconds used."""
+    """Directions of a candidate's topics, or why they cannot be computed, and the seconds used."""
 
     directions: Directions | None
     refusal: str
@@ -472,7 +474,7 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 def leading_rows(
     statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
 ) -> list[tuple[TopicRows, float]]:
-    """Return, for each candidate with directions, its topic rows of a block and their seconds."""
+    """Return topic rows of a block, and the seconds used, for each candidate with directions."""
     found = []
     for directions, _ in _with_directions(solved):
         started = time.perf_counter()
@@ -490,7 +492,10 @@ def finish_leading(
     basis: Basis,
     method: str,
 ) -> list[tuple[TopicModel, float] | NotIdentifiable]:
-    """Make each model from its rows of all blocks; return it with its seconds, or its refusal."""
+    """Join the topic rows of all blocks to a model for each candidate with directions.
+
+    Returns each model with the seconds used, or the error if the model cannot be fitted.
+    """
     models: list[tuple[TopicModel, float] | NotIdentifiable] = []
     found = _with_directions(solved)
     for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):

@@ -45,9 +45,9 @@ def chosen_options(
 ) -> Any:
     """Choose values for the options in `auto`, and report why each was chosen.
 
-    First `searched` chooses "topics". Then "refine" of topics is the number of rounds among 5, 10,
-    20, 40 and 80 after which more rounds predict no better. A store without halves raises
-    InvalidInput with the remedy. Other errors as in `select`, `select_states` and `refit`.
+    First `searched` chooses "topics". Then, for topics, "refine" becomes the number of rounds,
+    among 5, 10, 20, 40 and 80, after which more rounds predict no better. A store without halves
+    raises InvalidInput with the remedy. Other errors as in `select`, `select_states` and `refit`.
     """
     require_halves(store, tuple(auto), model)
     if "topics" in auto:

@@ -39,8 +39,8 @@ from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
 COMPACT_AFTER = 8
-# A task holds a row block this many times: its sum, the block of one segment, and the bytes that it
-# writes.
+# A task holds a row block this many times: the sum, the block of one segment, and the bytes to
+# write.
 _COPIES = 3
 
 
@@ -71,7 +71,7 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     BoundExceeded
         A row block does not fit into the memory budget.
     StoreError
-        The store cannot be read or written, or another writer compacted it or rolled it back
+        The store cannot be read or written, or another writer compacted or rolled back the store
         meanwhile.
     """
     store = store.latest()
@@ -112,7 +112,8 @@ def replaced_by_sum(
     store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
     """Replace segments of one vocabulary by their sum, in one commit; errors as in `compact`."""
-    # use the records of this version, because another writer may have added words meanwhile
+    # use the segments as this version records them, because another writer may have added words
+    # meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]
     message = f"compact: {of_number(len(sources), 'segment')}"
@@ -128,7 +129,7 @@ def summed(
     """Write the sum of segments of one vocabulary, without a commit; errors as in `compact`.
 
     Each source has a sign, by which it is added or subtracted. `ledger` has the records of the
-    shards of all sources, and possibly of others.
+    shards of all sources, and possibly of other shards.
     """
     writer, files = _written(store, sources, run)
     return seal_sum(store, writer, files, sources, ledger)
@@ -141,7 +142,7 @@ def _summed_beside(
     gone: frozenset[str],
     whole: bool = False,
 ) -> MomentStore:
-    """Store the sum of segments in one commit that also keeps them; errors as in `compact`."""
+    """Store the sum of segments in a commit that also keeps them; errors as in `compact`."""
     writer, files = _written(store, read_for(store.commit, parts, gone), run)
     return commit_sum(store, writer, files, parts, gone, whole)
 

@@ -62,10 +62,10 @@ from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
 
 # The first sample of a pilot comes from at most this many shards, spread over the corpus. This
-# bounds its cost, because it reads whole shards.
+# bounds the cost of sampling, which reads whole shards.
 PILOT_SHARDS = 64
-# Most entries of a pilot: each passage has an entry for each of its different words. With all
-# derived arrays and the process, a pilot of this size took 744 MiB when measured.
+# Largest number of entries of a pilot: each passage has an entry for each of its different words.
+# With all derived arrays and the process, a pilot of this size took 744 MiB when measured.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # if a sample has too few words, the next one is this many times as large
 # Draw another sample only if it is at least this many times as large as the last one.
@@ -105,7 +105,7 @@ class Pilot:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """Describe the sample, why it ended, and which share of it is outside the vocabulary."""
+        """Describe the sample, why it ended, and the share of its tokens outside the vocabulary."""
         return {
             "passages": self.documents,
             "shards": self.shards,
@@ -318,7 +318,7 @@ def next_draw(
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
     # Enlarge the sample until the rarest requested word is frequent enough. If there are fewer
-    # words than requested, its frequency is unknown, so use a fixed factor.
+    # words than requested, this frequency is unknown, so use a fixed factor.
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
@@ -432,7 +432,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
             f"but models need at least {FEWEST_COLUMNS}",
             "name more with {create.categories}",
         )
-    # Check this before rare categories are dropped, because a column of names has only rare ones.
+    # Refuse columns that cannot be counted before rare categories are dropped, because a column of
+    # names has only rare categories.
     require_countable(found, [len(own) for own in found.values()])
     kept = {
         name: [term for term, rows in own if rows >= options.min_documents]

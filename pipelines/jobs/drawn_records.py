@@ -1,4 +1,4 @@
-"""Draw records at random from the shards of a pass, for a second start of a polish."""
+"""Draw random records from the shards that a polish reads, for a second start."""
 
 from __future__ import annotations
 

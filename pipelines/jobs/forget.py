@@ -1,4 +1,4 @@
-"""Forget shards, or replace their content: their counts are subtracted exactly."""
+"""Forget shards, or replace their content; the old counts are subtracted exactly."""
 
 from __future__ import annotations
 
@@ -201,8 +201,8 @@ def _taken(
     """Find how to remove counted shards: from their content, or from counts in the store.
 
     A segment that holds only these shards is dropped. Otherwise, if a segment of any version holds
-    a shard alone, its counts are subtracted. Otherwise the segment is dropped and its other shards
-    are counted again, if requested.
+    one of the shards alone, the counts of that segment are subtracted. Otherwise, if requested, the
+    segment is dropped and all other shards in it are counted again.
     """
     missing = [record for record in records if record.fingerprint not in copies]
     dropped = segments_of(gathering.store.commit, gathering.store.ledger(), missing)
@@ -252,8 +252,8 @@ def _sums_of(
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
     """Find the segments that hold these records.
 
-    Segments that subtract shards of one another form a group. A group that holds records is first
-    replaced by its sum.
+    Segments that subtract shards of one another form a group. A group that holds any of the records
+    is first replaced by the sum of its segments.
     """
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]
@@ -278,7 +278,8 @@ def _counted_again(
         raise InvalidInput(
             f"the counted content no longer exists ({_as_counted(missing)}), nor do other "
             f"shards of its segment ({', '.join(gone[:_SHOWN])})",
-            "put them back, or return to a version that counts the present content with {rollback}",
+            "put them back, or use {rollback} to return to a version that counts the present "
+            "content",
         )
     return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
 
@@ -306,7 +307,7 @@ def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, 
 
 
 def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Count shards again, each with its earlier vocabulary, and return their segments.
+    """Count shards again, each with its earlier vocabulary, and return the new segments.
 
     Errors as in `gather_all`.
     """
@@ -369,8 +370,8 @@ def _recovered(
 ) -> dict[ShardRecord, Segment]:
     """Copy the counts of shards to new segments, each from a segment that holds this shard alone.
 
-    After a rollback a version may count content that was replaced or deleted since. Subtracting it
-    needs no copy of that content, because the earlier subtraction stored its statistics.
+    After a rollback a version may count content that was replaced or deleted since. To subtract
+    such content again, no copy of it is needed, because the earlier subtraction stored the counts.
 
     Searches all stored versions, the latest first. `records` are from the latest version.
     Shards that no segment of the same vocabulary holds alone are left out.

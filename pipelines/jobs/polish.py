@@ -44,7 +44,7 @@ _SUM = "sum"
 # make at least about this many groups of shards, so that workers can share the work
 _FEWEST_GROUPS = 16
 _SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
-# the documents of a group take at most about this many times as many bytes as its stored sum
+# shards are added to a group until they take this many times the bytes of the sum of the group
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
@@ -125,20 +125,21 @@ def polish(
 
     In some families, the first polish begins either with the fitted model or with another start,
     which is made from 8,000 records drawn from the shards. The job compares the two starts by the
-    likelihood of these records, or of a held-out half of them; `start` of the model names the
-    chosen one.
+    likelihood of all these records, or of a held-out half of the records. Attribute `start` of the
+    model names the chosen start.
 
     Parameters
     ----------
     source : MomentStore or WindowedStore
-        Store with the words of the model; see `storage.operations.lineages.store_for`. If it is a
-        window, its own shards are read by default.
+        Store with the words of the model; see `storage.operations.lineages.store_for`. For a
+        window, the shards of the window are read by default.
     model : Model
         Model of a family in `models.passes`.
     run : Run
         Cluster and options.
     shards : sequence of Shard, optional
-        Shards to read, counted or not; by default those of the ledger, as they were counted.
+        Shards to read, whether the store has counted them or not; by default the shards that the
+        ledger lists, with the content that was counted.
     passes : int or "auto"
         At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
@@ -245,7 +246,7 @@ class Polished:
     parent : name of the model that the passes began with
     model : polished model, with coherence
     kept : the store with the model, if it was saved
-    result : result of the passes; their sums are deleted
+    result : result of the passes, whose stored sums have been deleted
     """
 
     parent: str
@@ -346,8 +347,8 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # sum up each shard separately; if it turns out to be unreadable, nothing of it is added to
-    # the sums of its group
+    # sum up each shard separately, so that a shard that turns out to be unreadable adds nothing
+    # to the sums of its group
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -377,7 +378,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return the shards to read, each with the fingerprint of its content, and errors of others."""
+    """Return the shards to read, each with its fingerprint, and the errors of left-out shards."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()
@@ -395,7 +396,7 @@ def _marked(
         else:
             raise mark
     if not found:
-        raise InvalidInput(f"none of {len(shards)} SHARDS can be read; give some that can")
+        raise InvalidInput(f"none of {len(shards)} SHARDS can be read; give readable shards")
     return found, bad
 
 

@@ -58,10 +58,10 @@ class PurgePlan:
     """Shards of a purge, and where a store holds them.
 
     store : the store at its latest version
-    ledger : records of all segments that any version names
+    ledger : records of the shards in all segments of all versions
     holdings : which segments, versions and models hold data of the shards
     before : shards that an earlier call purged, so that no version holds them
-    read_at : for each name of a shard, the signed URL at which it is read
+    read_at : for each name of a shard, the signed URL from which the shard is read
     """
 
     store: MomentStore
@@ -85,8 +85,8 @@ class PurgeResult:
     store : the store at its latest version
     recounted : number of other shards that were recounted, because files of purged shards no longer
         existed
-    erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
-        that do not belong to the store
+    erased : deleted files that had traces of the shards. These are files in inboxes, and files that
+        are in the store's folder but do not belong to the store
     before : shards that an earlier call purged; this call deleted their remaining files
     """
 
@@ -113,12 +113,12 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments that share a vocabulary, some of them with shards to purge.
+    """Segments (stored parts of the counts) with the same vocabulary, some with shards to purge.
 
     sources : all segments of the group, including those whose counts are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of the shards in all other segments: of those to subtract, and of
-        those to keep
+    `purged`, `kept` : ledger records of shards in the other segments: shards whose counts are
+        subtracted, and shards that stay
     """
 
     sources: tuple[SegmentReference, ...]
@@ -132,11 +132,11 @@ def plan_purge(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgePlan:
-    """Find all data of some shards in all versions of a store.
+    """Find all data of the given shards in all versions of a store.
 
     `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
-    URL that no version holds and no earlier call purged, or if `shards` names a shard, but not
-    another counted shard with the same content.
+    URL that no version holds and no earlier call purged. Also raises InvalidInput if `shards` lacks
+    a counted shard that has the same content as a named one.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -159,7 +159,7 @@ def look_for_purged(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgedShards:
-    """Search the folder of a store for all traces of some shards, by name and content."""
+    """Search the folder of a store for all traces of the given shards, by name and content."""
     log = store.log()
     known = _known_names(log, ledger_of_all(store.folder, log))
     names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
@@ -182,22 +182,23 @@ def look_for_purged(
 
 
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
-    """Remove some shards from a store: their counts, models, versions and files.
+    """Remove the given shards, and all counts, models, versions and files with their data.
 
     Shards of an inbox are also deleted in the inbox, with all traces of their documents. An inbox
     of another store does not change, and a message names it.
 
-    If a segment holds other shards, too, the counts of the purged shards are subtracted exactly,
-    so their files are read again. If these files no longer exist, the other shards of the segment
-    are recounted. One commit drops all versions and models with any part of the shards, and then
-    the files are deleted. An error before the commit changes nothing. If the process dies after
-    the commit, or fails with Unfinished, the same call deletes the remaining files.
+    Counts are stored in segments. If a segment also holds other shards, the files of the purged
+    shards are read again, so that exactly what was counted from them is subtracted. If a purged
+    shard no longer exists, the other shards of the segment are recounted instead. One commit drops
+    all versions and models with any part of the shards, and then the files are deleted. An error
+    before the commit changes nothing. If the process dies after the commit, or fails with
+    Unfinished, the same call deletes the remaining files.
 
     `shards` are URLs, patterns or folders that any version counted. `message` must not name a
     shard. Raises InvalidInput in three cases. The first is a shard that no version holds and no
     earlier call purged. The second is a shard whose content is also counted under a name that
     `shards` lacks. The third is a shard that is missing or changed, if other shards of its segment
-    are, too.
+    are missing or changed, too.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge
@@ -219,7 +220,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """Return the names of all shards in any version."""
+    """Return the names of all shards that versions list as counted, left out or forgotten."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
@@ -228,7 +229,7 @@ def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
 def _committed(
     plan: PurgePlan, replaced: Sequence[Replacement], message: str
 ) -> tuple[MomentStore, Purge]:
-    """Commit the purge; first write a record of its shards, which stays until the purge is done."""
+    """Write a record of the purged shards, which stays until the purge is done, then commit it."""
     names, folder = plan.holdings.names, plan.store.folder
     record = begin_purge(folder, names)
     try:
@@ -241,7 +242,7 @@ def _committed(
 
 
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
-    """Delete the remaining files of purged shards, also those that a dead process left."""
+    """Delete the remaining files of purged shards, including files that a dead process left."""
     sweep(store.folder)
     erased = erase_unnamed(store.folder, names)
     owner = Owner.at(store.url, run.storage_options)
@@ -270,8 +271,8 @@ def _require_known(
         )
     more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     raise InvalidInput(
-        f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}, and it has purged "
-        "no such shard; check the URLs and the store"
+        f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}, and the store has "
+        "purged no such shard; check the URLs and the store"
     )
 
 
@@ -299,7 +300,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Make the segments that replace each group; also return the number of recounted shards."""
+    """Make the segments that replace each group, and return the number of recounted shards, too."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -317,7 +318,7 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
-    """Find the counted shards that exist unchanged, by name."""
+    """Find the counted shards that still exist unchanged; return them by name."""
     if not records:
         return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]
@@ -345,14 +346,14 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
         raise InvalidInput(
             f"the purge must subtract {', '.join(gone[:_SHOWN])} from a group of shards, but some "
             "of these files are missing or changed, and so are other shards of the group: "
-            f"{'; '.join(missing[:_SHOWN])}. Put back either the shards to purge or the others, "
-            "or `forget` the others as well, then run the same purge again"
+            f"{'; '.join(missing[:_SHOWN])}. Put back either the shards to purge or the other "
+            "shards, or `forget` the other shards as well, then run the same purge again"
         )
     return [shard for shard, _ in found if shard is not None]
 
 
 def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
-    """Count shards again and return their segments; each must give the same counts as before."""
+    """Count shards again and return their segments; each shard must give its earlier counts."""
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:

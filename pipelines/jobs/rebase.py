@@ -1,6 +1,6 @@
-"""Rebase a store: choose new words and a new basis from a pilot, and count all shards again.
+"""Rebase a store: choose a new vocabulary and basis from sampled shards, and count all again.
 
-Stores of vectors get a new grid and sketch.
+Stores of vectors get a new grid, the integers to which vectors are rounded, and a new sketch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, finger
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
-# Number of attempts to rebase; each further attempt follows a commit of another writer.
+# Try a rebase at most this many times. A further attempt is needed if another writer committed
+# meanwhile.
 _ROUNDS = 20
 
 
@@ -46,6 +47,8 @@ class ShardsMissing(InvalidInput):
 @dataclass(frozen=True)
 class RebaseResult:
     """Result of a rebase.
+
+    A lineage is the versions of a store with the same vocabulary and basis.
 
     store : the store at the commit that adopted the new lineage
     shards : number of recounted shards
@@ -82,12 +85,13 @@ def rebase(
     allow_missing: bool = False,
     halves: bool | None = None,
 ) -> RebaseResult:
-    """Give a store a new lineage, with vocabulary and basis from a pilot of its counted shards.
+    """Choose a new vocabulary and basis from sampled shards of a store, and count all shards again.
 
     A store of vectors gets a new grid and sketch. Stores of other kinds are refused.
 
-    The counts of the new lineage grow with each group of shards, while readers and writers use the
-    old one. One commit then adopts the new lineage. If a rebase is killed, the next rebase
+    The new counts begin a new lineage, which is the versions of a store with one vocabulary and
+    basis. These counts grow with each group of shards, while readers and writers use the old
+    lineage. One commit then adopts the new lineage. If a rebase is killed, the next rebase
     continues it. Earlier versions keep the old lineage.
 
     Parameters
@@ -185,11 +189,11 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that exist unchanged, and what is wrong with each other shard.
+    """Return the counted shards that exist unchanged, and the problem of every other counted shard.
 
-    Shards that were counted by other stores (origins) are never read, even if they could be. Raises
-    ShardsMissing if a shard is missing or changed and `allow_missing` is False. Raises InvalidInput
-    if no shard exists.
+    Shards that were counted by other stores (origins) are never read, even if they can be read.
+    Raises ShardsMissing if a shard is missing or changed and `allow_missing` is False. Raises
+    InvalidInput if no shard exists.
     """
     every = source.ledger()
     parts = source.segments if isinstance(source, WindowedStore) else source.commit.segments
@@ -200,8 +204,8 @@ def present_shards(
         raise ShardsMissing(
             f"{len(missing)} of {of_number(len(every), 'counted shard')} "
             f"{'is' if len(missing) == 1 else 'are'} at {', '.join(names)}, and a rebase does not "
-            "read the documents of other stores; give SHARDS to read, or use only those of this "
-            "store with --allow-missing"
+            "read the documents of other stores; give SHARDS to read, or use only the shards of "
+            "this store with --allow-missing"
         )
     records = [one for one in every if one.url not in missing]
     found = looked_for(records, run)
@@ -230,7 +234,7 @@ def present_shards(
 def _gathered(
     store: MomentStore, gathering: Gathering, present: Sequence[Shard]
 ) -> tuple[MomentStore, Ledger, dict[str, str]]:
-    """Count the shards that the new lineage lacks; return store, ledger and bad shards."""
+    """Count the shards that are not yet in the new lineage; return store, ledger and bad shards."""
     known = gathering.store.ledger()
     done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]

@@ -56,7 +56,7 @@ class TopicCoherences:
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """Numbers of documents that contain some words, alone and in pairs.
+    """Numbers of documents that contain each of some core words, or both words of a pair.
 
     words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word
@@ -97,10 +97,10 @@ def refit(
     """Fit a model to a version of a store without reading documents.
 
     Sweeps over the row blocks three times, as `streaming_moments.fit_by` does. The first sweep
-    reads the co-occurrences of core words, from which the whitening follows. The second sums up the
-    third moments after whitening, as slices or as one tensor, and these give the rotation. The
-    third makes the rows of the topics. Refinement rounds over the pair counts follow. If the counts
-    fit into memory, they are read only once.
+    reads the co-occurrences of core words, from which the whitening follows. The second sweep sums
+    up the third moments after whitening, as slices or as one tensor; the rotation follows from
+    these moments. The third sweep computes the topics, row block by row block. Refinement rounds
+    over the pair counts follow. If the counts fit into memory, they are read only once.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _fitted(store: StatisticsSource, model: type[M], options: FitOptions, rows: 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
     """Raise an error if the model needs statistics of another kind than those of the store.
 
-    The message names models for the kind of the store.
+    The message suggests models that fit the kind of the store.
     """
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
@@ -167,14 +167,14 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
         raise InvalidInput(
             f"model {model.name} needs statistics of kind {model.kind}, but the store holds "
             f"{foundation.kind}",
-            f"fit a model of this kind: {own}",
+            f"fit a model of the store's kind: {own}",
         )
 
 
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Return the row blocks of the statistics for a refit, which is planned to fit into memory.
+    """Plan a refit that fits into memory, and return the row blocks of its statistics.
 
     Arguments and errors as in `refit_by`.
     """
@@ -209,8 +209,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # Every fit to statistics that are not of documents needs the halves of the records: each step
-    # of the fit reads a row block together with its two halves.
+    # If the records are not documents, every fit also needs the counts of two halves of the
+    # records: each step reads a block of rows of all records, and the same rows of both halves.
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -220,7 +220,8 @@ def rows_by(
 ) -> OnCluster:
     """Return the row blocks of a version's statistics; `plan` says which of them stay in memory.
 
-    They include the pair counts of each half of the documents, if these fit into memory.
+    The row blocks include the pair counts of each half of the documents, if these counts fit into
+    memory.
     """
     return rows_for(plan.work_bytes).of(
         store,
@@ -304,7 +305,7 @@ def coherence(
 
 
 def with_coherence(store: StatisticsSource, model: M, run: Run, rows: OnCluster | None = None) -> M:
-    """Return the model with the coherence of its topics, if it can be computed; see `coherence`."""
+    """Return the model, with the coherence of its topics if the store allows; see `coherence`."""
     topical: Any = model
     scores = None if model.scored is None else coherence(store, topical, run, rows)
     scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model
@@ -324,11 +325,10 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Find those of `words` that a row block holds; return their places and counts.
+    """Find which of `words` have a row in a row block; return their indices in `words`, and counts.
 
-    The counts are document counts, and co-document counts with all `words`.
-
-    A place is an index into `words`.
+    The counts of a word are the number of documents with the word, and the numbers of documents
+    with the word and each of `words`.
     """
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)

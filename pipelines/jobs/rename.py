@@ -64,7 +64,7 @@ def rename(
     ------
     InvalidInput
         No counted or forgotten shard has an old name, no shard has moved, a new name is already
-        the name of a counted shard, or an origin counted the shards.
+        the name of a counted shard, or the shards were counted by another store, an origin.
     ShardError
         A place cannot be listed.
     BoundExceeded
@@ -124,7 +124,7 @@ def _files(place: str, run: Run) -> Set[str]:
 
 
 def _holds(files: Set[str], url: str) -> bool:
-    """Whether files contain a shard, or the file that it is a part of."""
+    """Whether `files` contain the file of a shard, also if the shard is only a part of the file."""
     if url.endswith("/"):
         return any(file.startswith(url) for file in files)
     return whole_of(url) in files

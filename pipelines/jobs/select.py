@@ -75,7 +75,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-# copies of the topics in memory: parts from the row blocks, the joined parts, and the topics
+# hold this many copies of the topics in memory: parts by row block, joined parts, and topics
 _ROW_COPIES = 3
 
 
@@ -96,9 +96,9 @@ def select(
     whitening and the sums of whitened third moments are computed once, for the largest number of
     topics. Models with fewer topics use the leading columns of the whitening and the leading part
     of these sums. Only method "feature" computes the sums for each number of topics. One sweep over
-    the row blocks makes the topics of as many models as fit into memory. It also reads the pair
-    counts for refinement and the co-document counts of all top words. The models equal those of
-    `refit`.
+    the row blocks makes the topics of as many models as fit into memory. The sweep also reads the
+    pair counts for refinement and the co-document counts of all top words. The models equal those
+    of `refit`.
 
     Parameters
     ----------
@@ -108,7 +108,8 @@ def select(
         Numbers of topics.
     alphas : sequence of float or "auto"
         Sums of the Dirichlet parameters. "auto" takes the value with the best held-out
-        log-likelihood at the middle number of topics, because the number hardly affects this value.
+        log-likelihood at the middle number of topics, because the best alpha0 hardly depends on the
+        number of topics.
     run : Run
         Cluster and options.
     method : str
@@ -132,7 +133,7 @@ def select(
         No candidate can be fitted.
     InvalidInput
         A number of topics or an alpha0 is missing or out of range, rounds are below 0, or "auto" is
-        given for a store without halves.
+        given for a store that does not count halves of the documents.
     """
     started = time.perf_counter()
     decomposition_called(method, seed)
@@ -195,9 +196,9 @@ def select(
 def _known_alphas(
     rows: OnCluster, given: Sequence[TopicOptions], numbers: Sequence[int], run: Run
 ) -> list[float]:
-    """Find alpha0 for each of the given options.
+    """Return alpha0 for each of the given options; if it is "auto", search for the best alpha0.
 
-    Uses the largest number of topics among `numbers` that the statistics identify.
+    The search uses the largest number of topics among `numbers` that the statistics identify.
     """
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):
@@ -231,7 +232,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = TopicModel) -> None:
-    """Raise InvalidInput, with a remedy, if options are "auto" but the store has no halves."""
+    """Raise InvalidInput if options are "auto" but the store counts no halves of the records."""
     if not auto or store.halves:
         return
     named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))
@@ -250,8 +251,8 @@ def whiten_most(
 ) -> tuple[Whitening | None, int]:
     """Return a whitening for the largest possible number of topics among the increasing `topics`.
 
-    Also returns how many eigenvalues are positive: larger numbers are not possible. If all `topics`
-    are larger, returns None in place of the whitening.
+    Also returns how many eigenvalues are positive: more topics than that are not possible. If all
+    numbers in `topics` are too large, returns None in place of the whitening.
     """
     return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
 
@@ -305,9 +306,9 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return a whitening on a worker, and the number of positive eigenvalues, for each form.
+    """For each of `forms`, return a whitening on a worker, and how many eigenvalues are positive.
 
-    Each form belongs to one alpha0.
+    The form of the moments depends on alpha0, so there is one form for each alpha0.
     """
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
@@ -317,7 +318,7 @@ def _whitened(
             whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
             spaces.append((rows.shared(whitening), positive))
         return spaces
-    # compute the whitenings one after another, because each holds the core moments twice
+    # compute one whitening after another, because each computation holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
@@ -340,7 +341,7 @@ def _models(
     most = numbers[-1]
     # A method with slices uses the slice of the third moment whose singular values are farthest
     # apart. This slice depends on the number of topics, so each number needs its own sums. Other
-    # methods share the sums of the largest number.
+    # methods use the sums for the largest number of topics for all numbers.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -389,8 +390,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the topics of the largest model twice; what it leaves free of the
-    # memory can hold more models
+    # the planned memory already holds the topics of the largest model twice; further models can use
+    # the memory that the plan leaves free
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

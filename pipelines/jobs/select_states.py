@@ -29,7 +29,9 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """Return the model whose numbers of states the store can compare; None for a topic model.
+    """Return the model of the store's kind whose numbers of states can be compared.
+
+    Returns None for a topic model.
 
     Raises InvalidInput if no model for the kind of the store can be compared.
     """
@@ -63,12 +65,13 @@ def select_states(
 ) -> Selection:
     """Score each half of the records under models fitted to the other half; store no model.
 
-    Each of `tried` is a candidate: `Options` of a model with `compares_states`. A candidate that
-    cannot be fitted contains the reason, in which `spell` writes the options.
+    Each of `tried` is a candidate: `Options` of a model whose `compares_states` is true. A
+    candidate that cannot be fitted contains the reason, in which `spell` writes the options.
 
     Raises InvalidInput if there are no candidates, or if the numbers of states of the model cannot
-    be compared. Also if the store is of another kind, has no halves, or has only sketches. Raises
-    NotIdentifiable or BoundExceeded if no candidate can be fitted.
+    be compared. Raises InvalidInput also if the store is of another kind, has only sketches, or
+    does not count two halves of the records. Raises NotIdentifiable or BoundExceeded if no
+    candidate can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)

@@ -1,4 +1,4 @@
-"""Update a store: count each new shard once, commit group by group."""
+"""Update a store: count each new shard once, and commit the shards group by group."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class UpdateResult:
     """Result of an update.
 
     store : the store at the last commit of the update
-    counted, already : numbers of shards that this update counted, and that were counted before it
+    counted, already : numbers of shards that this update counted, and that were counted earlier
     documents, tokens, outside : numbers of documents, vocabulary tokens and other tokens that this
         update read
     bad : shards left out because they are unreadable
@@ -88,7 +88,7 @@ class UpdateResult:
         None for the default tokeniser, or if the time was not measured.
         """
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no tokeniser
+        if not cutting:  # only a store of documents has a tokeniser
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
@@ -123,19 +123,21 @@ def update(
     skip_bad_shards : bool
         Leave out and record bad shards, and commit the others; otherwise stop. A shard is bad if it
         is unreadable, would make a sum overflow, or has pieces of sequences that overlap counted
-        ones.
+        pieces.
     plan : UpdatePlan, optional
         How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
-        Old content of changed shards, which new content replaces in one commit. It is not needed if
-        a segment of any version holds the shard alone. Without it, changed shards are an error.
+        Old content of changed shards, which new content replaces in one commit. This old content is
+        not needed if a segment of any version holds only the counts of this shard. Otherwise a
+        changed shard without old content is an error.
     unique : bool
         Whether to treat a shard as bad if its content is counted under another name.
     include_forgotten : bool
-        Count forgotten and purged shards as well, and remove them from the list of forgotten ones.
+        Count forgotten and purged shards as well, and remove them from the list of forgotten
+        shards.
     others_again : bool
         Whether to recount all other shards of a segment if there is no other way to find old
-        content; otherwise that is an error.
+        content; otherwise the lack of old content is an error.
     include_moved : bool
         Count moved shards again. By default such a shard is bad: it has the file name and content
         of a counted shard whose file no longer exists. See `rename`.
@@ -148,9 +150,9 @@ def update(
         A sum of the store would overflow; the message names the shard. Earlier groups are
         committed.
     ShardError, InvalidInput
-        Shards are unreadable or changed since they were counted. The message names all of these in
-        the group, and gives the number of shards in committed groups. Or a shard lies in a folder
-        that is counted as a shard, or is a folder in which a counted shard lies.
+        Shards are unreadable or changed since they were counted. The message names all such shards
+        of the group, and gives the number of shards in committed groups. Or a shard lies in a
+        folder that is counted as a shard, or is a folder in which a counted shard lies.
     ShardsForgotten
         The new content of a counted shard was forgotten.
     StoreError
@@ -219,9 +221,9 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # Split a group into groups of half its size if pieces of sequences overlap in it, or if its
-    # counts would overflow the integer sums of the store. Read the smaller groups before the next
-    # group.
+    # Divide a group into two halves if pieces of sequences overlap in the group, or if the counts
+    # of the group would overflow the integer sums of the store. Read the smaller groups before the
+    # next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -253,9 +255,9 @@ def _commit_group(
 
     Shards that were forgotten, perhaps meanwhile, are left out, too.
 
-    The shards are returned, so that the caller reads them in smaller groups, in two cases: if
-    pieces of sequences overlap in the group, or if its counts would overflow the integer sums of
-    the store. A group of a single such shard cannot be divided, so the shard is bad.
+    Returns the shards in two cases, so that the caller reads them in smaller groups: if pieces of
+    sequences overlap in the group, or if its counts would overflow the integer sums of the store. A
+    group of a single such shard cannot be divided, so the shard is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
@@ -274,7 +276,7 @@ def _commit_group(
         return _without_room(result, gathering, gathered.shards, gathered.bad, full)
     except PiecesOverlap as overlap:
         if not gathering.keep_going:
-            left_out = remedy("{update.skip_bad_shards} leaves out those that overlap")
+            left_out = remedy("{update.skip_bad_shards} leaves out overlapping shards")
             raise InvalidInput(remedy("{overlap}", overlap=overlap), left_out) from overlap
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:
@@ -335,7 +337,7 @@ def _without_room(
 def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
-    """Return the error, with the number of shards that were committed before it."""
+    """Return the error, with the number of shards that were committed before the error."""
     are = "is" if counted == 1 else "are"
     done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
     done += "the same command counts the rest"
@@ -349,8 +351,8 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
     """Raise an error if another writer has counted some of the shards with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    # ignore parts of a growing file: writers may see different parts, and the next update
-    # continues them
+    # ignore parts of a growing file: two writers may see different parts, and the next update
+    # counts the following parts
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])

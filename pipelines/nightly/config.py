@@ -124,7 +124,7 @@ class UpdateSection:
 
     @property
     def limits(self) -> ReadLimits:
-        """Bounds on documents."""
+        """Limits for reading shards, with the largest document that is allowed."""
         return ReadLimits(self.max_document_bytes)
 
 
@@ -159,9 +159,9 @@ class RebaseSection:
 class GrowthSection:
     """When a nightly run adds words to the vocabulary, and how many.
 
-    The share of new tokens outside the vocabulary must exceed `outside_above`. It must also exceed
-    the same share among earlier documents, if there are any, by `outside_rise`. Otherwise a
-    vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
+    The share of new tokens outside the vocabulary must exceed `outside_above`. If there are earlier
+    documents, the share must also exceed that of the earlier documents by `outside_rise`. Otherwise
+    a vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
     gets no more words.
     """
 
@@ -172,8 +172,8 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Rule for a configuration without [growth]. It is strict, because then no one watches the size of
-# the vocabulary.
+# Rule for a configuration without [growth]. The rule is strict, because without [growth] no user
+# watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
 # Without [growth], the vocabulary grows at most to this multiple of the requested size.
 MOST_TIMES = 2
@@ -219,10 +219,10 @@ class NightlyConfig:
     update, rebase, gates, cluster : sections
         Options of the other steps; without [rebase] no nightly run rebases.
     growth : GrowthSection, optional
-        When words are added. Without [growth], words are added if the share of tokens outside the
-        vocabulary is above 5% and has risen by 2 points, up to twice the requested vocabulary
-        size. They are never added with [merge], or to a store that was created like another,
-        because the statistics of stores with different words cannot be added.
+        When words are added. Without [growth], words are added up to twice the requested vocabulary
+        size, if the share of tokens outside the vocabulary is above 5% and has risen by 2 points.
+        Words are never added with [merge], or to a store that was created like another, because the
+        statistics of stores with different words cannot be added.
     metrics : MetricsSection, optional
         File for the metrics; without [metrics] no file is written.
     tag : str
@@ -308,7 +308,8 @@ class NightlyConfig:
                 "[refit] compares several topics or alpha0, which needs halves of the records; "
                 "give one of each, or remove halves = false from [create]"
             )
-        # models of rows of numbers need no halves: the spectrum decides their number of components
+        # models of numeric records need no halves, because the spectrum decides the number of
+        # components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(

@@ -92,7 +92,8 @@ def _coherence_drop(night: Night, key: str) -> float | None:
 def _held_out_drop(night: Night) -> float | None:
     """Return how far the held-out log-likelihood fell below that of the published model.
 
-    The log-likelihood is per pair or triple. Returns None if it is unknown.
+    The log-likelihood is per pair or triple. Returns None if that of either model is unknown, or if
+    the vocabulary has changed.
     """
     model, published = night.model, night.published
     if published is None or published.vocabulary != model.vocabulary:
@@ -260,7 +261,7 @@ class _Bounds:
         return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
-        """Raise ValueError if bounds are given for measures that the model lacks; name these."""
+        """Raise ValueError, with the names, if measures that the model lacks have bounds."""
         idle = [one.key for one in self.given if not one.known(refit)]
         if idle:
             raise ValueError(

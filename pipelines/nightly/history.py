@@ -25,7 +25,7 @@ MOST_NIGHTS = 30
 
 @dataclass(frozen=True)
 class StoreState:
-    """The store at the end of a nightly run; `time` is that of its latest commit, ISO 8601.
+    """The store at the end of a nightly run; `time` is the time of the latest commit, ISO 8601.
 
     A field has the value None if the package version that wrote the report did not record it.
     """
@@ -49,11 +49,11 @@ class Night:
     model : name of the model of this run
     published, published_before : names of the published model after and before this run
     weights : share of each topic in the model of this run, by the number of the topic
-    origins : for each matched topic, by its number in this model, the number that it has in the
-        model published before
+    origins : for each topic that matches a topic of the model published before: the number of the
+        topic in this model, and in that model
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
-    names : name of each topic of the model of this run, by the number of the topic
+    names : names of the topics in the model of this run, by the number of the topic
     samples : a document about each topic, by the number of the topic
     page : name of the run's page, in the same folder; empty without one
     words_added : number of words added to the vocabulary
@@ -89,7 +89,7 @@ class Night:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the run failed, its model was rejected, or it has warnings."""
+        """Whether the run failed, has warnings, or has a rejected model."""
         return self.outcome not in ("published", "nothing new") or bool(self.warnings)
 
     @property

@@ -11,9 +11,9 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 @dataclass(frozen=True)
 class _Row:
-    """The page of a nightly run: its file name, its time, and the run, or None if it is unknown.
+    """A row of the index: file name and time of a page, and its run, or None for an unknown run.
 
-    `note` says why the run is unknown. For a run of another store, it names that store.
+    `note` says why the run is unknown. For a run of another store, `note` names that store.
     """
 
     page: str
@@ -25,9 +25,9 @@ class _Row:
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
     """Return an HTML list of all nightly runs with a page, the latest first.
 
-    It shows how the last runs ended, and nothing about documents or topics. So it need not change
-    when a page is deleted. `history` has the earlier runs, and the names of their pages. Runs for
-    other stores with reports in the same folder are listed with the name of their store.
+    The list shows how the last runs ended, and nothing about documents or topics. So the list need
+    not change when a page is deleted. `history` has the earlier runs, and the names of their pages.
+    Runs for other stores with reports in the same folder are listed with the name of their store.
 
     Examples
     --------

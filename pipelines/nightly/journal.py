@@ -22,7 +22,7 @@ _BEATS = 4  # the lock is renewed this many times before it would expire
 class Journal:
     """Finished steps of a run, and its lock.
 
-    lock : lock of the run; each step renews it before it begins
+    lock : lock of the run; each step begins by renewing this lock
     tell : function that is called with each finished step
     steps : finished steps
     """
@@ -37,8 +37,8 @@ class Journal:
     def kept(self) -> Iterator[None]:
         """Let a thread renew the lock during work that has no steps.
 
-        Because the thread renews the lock often, its expiry can be short. So other runs need not
-        wait long if this run dies.
+        Because the thread renews the lock often, the lock may expire soon after the last renewal.
+        So other runs need not wait long if this run dies.
         """
         over = threading.Event()
 
@@ -82,8 +82,8 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # Raise the fence, a number of the lock, above the fence of the latest commit. It is
-                # too low only if the files of earlier locks were deleted.
+                # Raise the fence, a number of the lock, above the fence of the latest commit. The
+                # fence is too low only if the files of earlier locks were deleted.
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 

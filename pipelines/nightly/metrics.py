@@ -13,8 +13,8 @@ from streaming_moments.pipelines.reports.metrics import RunMetrics
 def night_metrics(report: NightReport, history: NightHistory, exit_code: int) -> RunMetrics:
     """Return the metrics to monitor after a run.
 
-    If a run ended early, it has no numbers of the store, and without new data it has no drift. Its
-    metrics then repeat the numbers of the last run. `exit_code` is that of the command.
+    A run that ended early has no numbers of the store, and a run without new data has no drift. The
+    metrics of such a run repeat the numbers of the run before. `exit_code` is that of the command.
 
     Examples
     --------

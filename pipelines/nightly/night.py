@@ -73,8 +73,8 @@ def nightly(
 ) -> NightReport:
     """Do one nightly run; write its report, its page, and metrics if requested.
 
-    Every step makes one or several commits, and first checks whether an earlier run has done it
-    already. So the next run finishes what a killed run has begun.
+    Every step makes one or several commits, and first checks whether an earlier run has already
+    done the step. So the next run finishes what a killed run has begun.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def nightly(
             latest = not isinstance(error, LockHeld)
             begun_at = monotonic()
             url = write_night(_ended(failed, journal, history), config, history, latest)
-            # do not use the journal for this step: it needs the lock, which may be lost
+            # do not use the journal for this step: the journal needs the lock, which may be lost
             written = {"url": url, "outcome": failed.outcome}
             tell(StepReport("report", round(monotonic() - begun_at, 3), written))
             raise
@@ -430,7 +430,7 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Renumber the topics or states of the model so that they match those of the published model.
+    """Number the topics or states of the model like the matching ones of the published model.
 
     A topic gets the number of the topic that it matches in the published model. If the two models
     cannot be compared, the model stays unchanged.

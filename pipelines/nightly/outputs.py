@@ -25,8 +25,9 @@ def write_night(
 ) -> str:
     """Write all files of a run, and return the URL of its report.
 
-    The metrics are written even if the other files fail, with the exit code of that failure.
-    If `latest`, `report` and its page also become the latest ones.
+    If the report or the page cannot be written, the metrics are still written, with the exit code
+    of this failure.
+    If `latest`, `report` also becomes the latest report, and its page the latest page.
     """
     code: int = ExitCode.INPUT
     try:

@@ -174,7 +174,8 @@ def _shown_before(
 ) -> tuple[TopicReport, ...]:
     """Return the topics of a model of an earlier nightly run.
 
-    A topic has its sample document from the report of that run, if its shard is still counted.
+    A topic is shown with the sample document in the report of that run, if the shard of this
+    document is still counted.
     """
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
@@ -224,7 +225,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the earlier weight is unknown, because the report of that run was deleted
+            continue  # the weight is unknown, because the report of the earlier run was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]
@@ -244,7 +245,8 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
-    rejected = tonight.outcome == "rejected"  # all earlier models in the chart were published
+    # the model of this run may have been rejected; all earlier models in the chart were published
+    rejected = tonight.outcome == "rejected"
     numbers = {topic: topic for topic in range(topics)}
     rows: list[tuple[str, tuple[float, ...]]] = []
     while night is not None and numbers:

@@ -31,7 +31,7 @@ from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, wit
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
-_TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
+_TOPICS = TopicOptions(topics=1)  # its fields have the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
 # keys that are fields of `RefitSection`; its field `further` holds all other options of a model
@@ -58,9 +58,9 @@ class RefitSection:
     """How a nightly run fits its model.
 
     `topics` and `alpha0` are single values, or lists from which the run chooses the best value.
-    After the fit, `polish` passes over the records follow; "auto" stops when more passes would
-    change little. `topics` and `refine` may be "auto". Then the run compares values by scores on
-    held-out halves of the records. The spectrum decides `topics` for a model of factors. `auto`
+    `polish` is the number of passes over the records after the fit; "auto" stops when more passes
+    would change little. `topics` and `refine` may be "auto". Then the run compares values by scores
+    on held-out halves of the records. The spectrum decides `topics` for a model of factors. `auto`
     holds the names of the options that are "auto".
 
     Every other option of the model can also be a key, and `further` holds its value.

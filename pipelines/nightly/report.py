@@ -63,8 +63,8 @@ class NightReport:
     started, finished : str
         Start and end of the run, ISO 8601, UTC.
     filed : str
-        Time in the names of the run's files, ISO 8601: the start, or a microsecond after the
-        latest report if the clock was set back. So the names sort by run.
+        Time in the names of the run's files, ISO 8601. It is the start of the run, or a microsecond
+        after the latest report if the clock was set back. So the names sort by run.
     outcome : {"published", "rejected", "nothing new", "failed"}
         How the run ended.
     exit_code : int
@@ -96,8 +96,8 @@ class NightReport:
     reasons : tuple of str
         Why the model was rejected; empty if it was not.
     undecided : UndecidedModel, optional
-        Rejected model that a user may still publish: of this run, or of an earlier one if no
-        run has fitted a model since.
+        Rejected model that a user may still publish. It is of this run, or of an earlier run if no
+        later run has fitted a model.
     warnings : tuple of str
         What may be wrong with the configuration, such as a pattern that matches nothing.
     model : str, optional
@@ -226,7 +226,7 @@ def write_beside(
 ) -> str:
     """Write a file of a nightly run under the name of its report, and return the file's URL.
 
-    If `latest`, also write it under the name of the latest report.
+    If `latest`, also write the file under the name of the latest report.
 
     Examples
     --------

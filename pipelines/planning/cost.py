@@ -206,7 +206,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     if not job.of_documents:
         # Each block is read several times: for pair counts, for third moments, and for steps that
         # only some models have. Each time, the sums of all records are read, and the sums of each
-        # half.
+        # half of the records.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -215,8 +215,9 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # Sums that workers send. Row blocks are added up in strips: each worker sends a sum for each of
-    # its strips, and one for each level of the tree that adds up the strips.
+    # Estimate the sums that workers send. Row blocks are added up in groups, called strips: each
+    # worker sends a sum for each of its strips, and one for each level of the tree that adds up the
+    # strips.
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
     return (
@@ -241,10 +242,10 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Return the seconds of refinement, including the sweeps over halves.
+    """Return the seconds of refinement, including sweeps over the halves of the documents.
 
-    In each sweep, a thread works on up to `rounds` blocks, one after another. A sweep over halves
-    takes as long as one over all documents.
+    In each sweep, a thread works on up to `rounds` blocks, one after another. A sweep over the
+    halves takes as long as a sweep over all documents.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

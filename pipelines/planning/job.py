@@ -27,7 +27,7 @@ class CorpusSize:
 
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> CorpusSize:
-        """Measure shards of `list_shards`."""
+        """Return the size of a corpus that consists of the shards of `list_shards`."""
         sizes = [shard.size for shard in shards]
         return cls(sum(sizes), len(sizes), max(sizes))
 
@@ -49,7 +49,7 @@ class Job:
     pilot_documents : int
         Number of passages that `create` samples.
     room : int
-        Number of documents that the store can hold, if they are like those of the corpus.
+        Number of documents that the store can hold, if all are like those of the corpus.
     model : type
         Model of the refit.
     """

@@ -74,8 +74,8 @@ def try_out_kind(
     """Do the same as `try_out`, but time a fit on the sample alone.
 
     The time of a fit does not depend on the number of counted records. The timed fit has `n_states`
-    states, or as many as the sample allows. Raises NotIdentifiable if it allows none. Other errors
-    as in `create_kind`.
+    states, or as many as the sample allows. Raises NotIdentifiable if the sample allows no states.
+    Other errors as in `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
@@ -145,7 +145,7 @@ def _block_costs(
 
 
 def _fit_seconds(job: Job, statistics: Any) -> float:
-    """Time a fit of as many states as the sample allows, after an untimed fit that compiles."""
+    """Time a fit of as many states as the sample allows; first compile its code by another fit."""
     k, rows = job.n_topics, InMemory((statistics,))
 
     def fitted() -> Any:

@@ -15,7 +15,7 @@ from streaming_moments.storage.merging.copying import bytes_held
 
 # number of files of a segment beside its arrays: manifest, ledger, metadata, and two for totals
 _FILES = 5
-_REQUESTS = 20  # number of requests to open both stores and to commit
+_REQUESTS = 20  # number of requests to open the two stores and to commit
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class MergeCost:
     Parameters
     ----------
     copied_bytes : float
-        Bytes that are read at the store and written at the hub. If both are on one disk, none are
-        written.
+        Bytes that are read at the store and written at the hub. If the store and the hub are on one
+        disk, no bytes are written.
     requests : int
-        Reads and writes of files. If a bucket is far away, they take most of the time.
+        Reads and writes of files. If a bucket is far away, these requests take most of the time.
     seconds : float
         Seconds with a disk like that of this machine, or through the network if that takes longer.
     memory : float

@@ -10,7 +10,7 @@ class PilotCosts:
     """Seconds of the steps of create.
 
     read, cut : seconds of one thread to read a passage, and to split a sampled passage into words
-    choose : seconds to make vocabulary and basis from a pilot of the usual size
+    choose : seconds to make vocabulary and basis from a sample (pilot) of the usual size
     """
 
     read: float

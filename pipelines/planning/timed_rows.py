@@ -37,7 +37,8 @@ class Timed:
     # used only in fits to other records than documents, which are not timed by row blocks
     foundation: Any = None
     whole_core: bool = True
-    halves: bool = False  # not timed: a plan derives the cost of halves from that of all documents
+    # halves of the documents are not timed: a plan derives their cost from that of all documents
+    halves: bool = False
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
@@ -49,8 +50,8 @@ class Timed:
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return a result of a step for every block.
 
-        These are the known results, if the step has some. Otherwise, the result of the first block
-        stands for the blocks that are not in memory.
+        Returns the results in `known`, if it has results of the step. Otherwise, the result of the
+        first block stands for the blocks that are not in memory.
         """
         found = self._on_all(step, function, shared)
         if step in self.known:

@@ -108,7 +108,7 @@ def try_out(
     codocuments: bool = True,
     halves: bool = True,
 ) -> tuple[Job, StepCosts]:
-    """Run every step of create, update and refit on a small part of the corpus, and time it.
+    """Run and time every step of create, update and refit on a small part of the corpus.
 
     Reads and counts some batches of shards that are spread over the corpus. On each thread, adds up
     one row block, writes it to a temporary folder, reads it back and runs the steps of a fit.
@@ -128,7 +128,7 @@ def try_out(
     codocuments : bool
         Whether the store has co-document counts.
     halves : bool
-        Whether the store has halves of the documents.
+        Whether the store counts two halves of the documents separately.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """Find stop words and phrases in the first chunks of shards, if the policy requests these."""
+    """If the policy requests it, find stop words and phrases in the first chunks of shards."""
     policy, more = reading.policy, reading.storage_options
     if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading
@@ -200,7 +200,7 @@ def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
 def _pilot(
     sampled: Sequence[Shard], corpus: CorpusSize, reading: Reading, options: PilotOptions
 ) -> tuple[Pilot, PilotCosts]:
-    """Make a pilot from the first chunk of each shard, and measure what it costs."""
+    """Sample a pilot of passages from the first chunk of each shard, and measure the costs."""
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
     quota = max(1, options.pilot_documents // len(sampled))
 
@@ -214,7 +214,7 @@ def _pilot(
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
     # Estimate how many passages the corpus has. The pilot of `create` will sample more passages
-    # than this trial, so more words will occur in at least `min_documents` of them.
+    # than this trial, so more words will occur in at least `min_documents` sampled passages.
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 
@@ -397,9 +397,9 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Draws further counts, most of them into cells of the count tables that are not empty. The share
-    of those that fall elsewhere is the share of the sample's counts in cells with a single count
-    (Good and Turing).
+    Draws further counts, most of them into cells of the count tables that are not empty. The other
+    counts fall into empty cells. Their share is the share of the sample's counts that are in cells
+    with a single count (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts

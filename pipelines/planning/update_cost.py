@@ -33,8 +33,8 @@ COMMIT_SECONDS = 0.1
 # (measured: 0.07 ms).
 COORDINATED_TASK = 0.002
 COORDINATED_SHARD = 0.0001
-# Most bytes and most shards that a task reads, if there are enough for several tasks in each
-# thread.
+# A task reads at most this many bytes and this many shards, if there are enough shards for several
+# tasks in each thread.
 _TASK_BYTES = 32 * MEBIBYTE
 _TASK_SHARDS = 10_000
 
@@ -81,7 +81,7 @@ def update_cost(
     passes, threads = plan.passes, workers * costs.threads
     close = _Close.of(job, costs, workers, network)
     # Seconds of a thread for each stored byte: `read` includes every pass over the shards, and
-    # `add` includes every row block, because each adds the counts of the byte once.
+    # `add` includes every row block, because the counts of the byte are added to each row block.
     read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
     add = reading.counts * costs.blocks.add * job.row_blocks
     working = (read + add) / threads
@@ -98,8 +98,8 @@ def update_cost(
     groups = max(1, ceil(counting / pace))
     seconds = counting + groups * close.seconds + _compacting(job, costs, workers, groups)
 
-    # threads wait at the end of a pass, half a task on average, because its last tasks do not end
-    # at the same time
+    # threads wait at the end of a pass, half a task on average, because the last tasks of a pass do
+    # not end at the same time
     barrier = task * (read + add) / 2
     group = pace + barrier + close.seconds
     busy = pace * working / byte
@@ -132,8 +132,9 @@ class _Close:
     @classmethod
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
-        # Each worker adds up `whole` blocks. The `rest` of the blocks are cut into pieces, which
-        # several workers add up; the worker that writes such a block collects its pieces.
+        # Each worker adds up the same number of blocks, `whole`. The number of remaining blocks is
+        # `rest`. These blocks are cut into pieces, which several workers add up; the worker that
+        # writes a block collects its pieces.
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
         most = ceil(rest * pieces / workers)  # largest number of pieces that a worker adds up

@@ -106,7 +106,7 @@ def _since(page: ReportPage) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 

@@ -28,7 +28,7 @@ _DriftNumbers: Any = make_dataclass(
 class RunMetrics(_DriftNumbers):  # type: ignore[misc]
     """Numbers to monitor; a number with the value None is left out.
 
-    Each number of `quality.Drift` is also a parameter, by its name and as a keyword.
+    Each measure of `quality.Drift` is also a keyword parameter of the same name.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]
     state_bytes : int or None
         Bytes of the statistics of the store.
     commit_time : float or None
-        Time of the latest commit in Unix seconds; its age is `time()` minus it.
+        Time of the latest commit in Unix seconds; its age is `time()` minus this value.
     finished : float
         When the run ended, in Unix seconds.
     exit_code : int

@@ -38,7 +38,10 @@ def share_line(share: float | None) -> str:
 
 
 def pilot_line(store: MomentStore) -> str:
-    """Say how many tokens of the pilot are outside the vocabulary, and why; empty if unrecorded."""
+    """Say how many tokens of the pilot are outside the vocabulary, and why; empty if unrecorded.
+
+    The pilot is the sample from which the vocabulary was chosen.
+    """
     drawn = drawn_of(store)
     if "outside_share" not in drawn:
         return ""
@@ -59,8 +62,8 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
 
     Returns nothing if the share is only a few percent. Too common words do not add to this share,
     because they are left out on purpose. Also returns nothing if another tokeniser would find the
-    words. No command can read Python collections again, so the remedy for a store that counts them
-    is a new store.
+    words. No command can read Python collections again, so the remedy for a store of such
+    collections is a new store.
     """
     drawn = drawn_of(store)
     wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)
@@ -136,7 +139,7 @@ def fewer_topics(most: int | None) -> Remedy | None:
     >>> str(fewer_topics(26))
     'Fits can have up to 26 topics instead of 32, because there are 26 core words.'
     """
-    # imported here because it imports the code that reads shards, which most pages do not need
+    # imported here because it loads the code that reads shards, which most pages do not need
     from streaming_moments.pipelines.counting_options import MOST_TOPICS
 
     if most is None or most >= MOST_TOPICS:
@@ -204,8 +207,8 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 
 
 def _asked(store: MomentStore) -> PilotOptions:
-    """Return the options by which the vocabulary was chosen; defaults if unrecorded."""
-    # imported here because it imports the code that reads shards, which some pages do not need
+    """Return the options by which the vocabulary was chosen; defaults if the store lacks them."""
+    # imported here because it loads the code that reads shards, which some pages do not need
     from streaming_moments.pipelines.counting_options import PilotOptions
 
     written = store.commit.lineage.pilot or {}

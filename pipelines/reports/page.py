@@ -106,16 +106,16 @@ class SampleDocument:
 class TopicReport:
     """One topic of a model.
 
-    topic : its number, the same in every nightly run
+    topic : number of the topic, the same in every nightly run
     weight : share of the corpus
     npmi : NPMI coherence
     relevant : most relevant words, with lambda 0.7
     words : most probable words, each with its probability in the topic and in the corpus; from
         these, a page computes the relevance for any lambda
-    bar : expected L1 error of the topic, if the store has halves
+    bar : expected L1 error of the topic, if the store counts two halves of the documents separately
     word_bars : standard errors of the probabilities of `words`; empty if unknown
     told : other numbers of the topic, by name
-    sample, further : a document about the topic, and further ones if they were searched
+    sample, further : a document about the topic, and further documents if the run searched for any
     coordinates : for a cluster or a factor, the columns with its largest numbers, and these numbers
     nearest : rows nearest to the mean of a cluster
     coherences : other computed coherences by key
@@ -141,11 +141,12 @@ class TopicReport:
 class TopicChange:
     """How a topic differs from the same topic of an earlier model.
 
-    topic : its number in the later model; None if the topic no longer exists
-    name : some of its words
-    before, now : its share in the earlier and in the later model; None where it does not exist
-    distance : total variation distance between its word probabilities in both models, if it exists
-        in both
+    topic : number of the topic in the later model; None if the topic no longer exists
+    name : some words of the topic
+    before, now : share of the topic in the earlier and in the later model; None if a model lacks
+        the topic
+    distance : total variation distance between the word probabilities of the topic in both models,
+        if both have the topic
     bar : standard error of the difference of both shares; None if unknown
     note : "new", "moved", "split from 3"
     spreads, bars : move of the mean of a cluster, in standard deviations and in error bars
@@ -193,8 +194,8 @@ class Measure:
     Arrays are in the order of the clusters or factors.
 
     bars : standard errors; empty if they are unknown
-    noise : standard errors of the values of pure noise, which scatter about 0; empty if these have
-        no meaning
+    noise : standard errors of the values of pure noise, which scatter about 0; empty if a
+        comparison with noise has no meaning
     note : explanation of the measure in one sentence
     percent : whether values are shares
     """
@@ -243,8 +244,8 @@ class ShareOverTime:
 class RunPoint:
     """One run, with the drift of the corpus at that time, if it was measured.
 
-    `until` is the last day of the documents that were counted before the run ended, if they have
-    days.
+    `until` is the last day of the documents that were counted before the run ended, if the
+    documents have days.
     """
 
     date: str
@@ -289,12 +290,12 @@ class ReportPage:
     shares : shares of the topics in the models of the nightly runs
     periods : shares of the topics in the documents of each day, week or month
     origins : shares of the topics at each origin of a hub
-    origin_changes : what has changed most over time at each of these origins
+    origin_changes : what has changed most over time at each origin
     tried : candidates for the chart of coherence
     chosen : (int, float), optional, number of topics and alpha0 of the shown candidate
     spectrum, exact_spectrum : eigenvalues of the second moment: as the basis preserves them, and
         exact ones
-    runs : the last runs, this one last
+    runs : the last runs, ending with the run of the page
     gates : bounds for publishing
     ledger : shards, the latest first
     shards : number of shards in the store; the ledger may show only the latest
@@ -305,7 +306,7 @@ class ReportPage:
     state_words : most probable words of each state of a model without topics, by view
     picture : picture of a model without topics, in lines of text
     changes : changes since the model that was published before
-    since : time of that model, ISO 8601
+    since : time of the model that was published before, ISO 8601
     diff : command that shows which documents the store has gained since that model
     links : names and relative URLs of other pages
     at : the URL among `links` that leads to this page; empty if there is none

@@ -26,7 +26,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _SHARDS = 8
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_TOKENS = 20  # with this many known words, a document's score is half of its share of the topic
+_TOKENS = 20  # a document with this many known words scores half of its share of the topic
 _SHOWN = 280  # show at most this many characters of a passage
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 _BEGINS = 4  # find a passage in its document by this many of its first words
@@ -77,8 +77,8 @@ def sample_documents(
 def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
-    """Yield the first chunk of texts of some shards."""
-    # never read shards that other stores counted before a merge, even if this machine could
+    """Yield the first chunk of texts of each sampled shard."""
+    # never read shards that other stores counted before a merge, even if they can be read here
     own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
     records = [one for one in own if not one.url.startswith(PARTITIONS)]
     places = sorted(

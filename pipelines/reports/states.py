@@ -66,7 +66,7 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
 def parameters_as_json(model: Model) -> dict[str, Any]:
     """Return means and variances of a mixture, columns of factors and similar values, as JSON.
 
-    Empty for models that are not of rows of numbers.
+    Returns an empty dictionary for models of other records than rows of numbers.
     """
     if not model.of_numbers:
         return {}
@@ -80,7 +80,7 @@ def shown_words(line: StateLine, view: str) -> str:
 
 
 def visible(word: str) -> str:
-    """Format a word; if it consists of blanks, quote it, so that they are visible.
+    """Format a word; quote a word that consists of blanks, so that the blanks are visible.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def visible(word: str) -> str:
 
 
 def no_bars(model: Any, halves: bool) -> str:
-    """Say why a model has no error bars; empty if it has some or its family never has any.
+    """Say why error bars are missing; empty if the model has some, or if its family never has any.
 
     `halves` says whether the statistics have halves of the records, which error bars need.
 

@@ -47,18 +47,19 @@ _TRIPLE = 3  # a document adds to the third moment if it has at least this many 
 class Status:
     """A version of a store in numbers.
 
-    With probability `1 - error_delta` each, the errors of the second moment, M2, and of the third,
-    M3, in the Frobenius norm are below their radius (Ruffini et al. 2018, Theorem 2). The radius of
-    M2 needs a document of two words, that of M3 a document of three; otherwise it has the value
-    None. `warning` explains why topics may be poor, with the remedy, or is empty.
+    The errors of the second moment, M2, and of the third moment, M3, are in the Frobenius norm.
+    Each error is below its radius with probability `1 - error_delta` (Ruffini et al. 2018, Theorem
+    2). The radius of M2 has the value None if no document has at least two words, that of M3 if no
+    document has at least three. `warning` explains why topics may be poor, with the remedy, or is
+    empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards
     that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
-    reads; it is smaller than `segments` if compaction has replaced many by their sum. `advice` has
-    the remedies if more than a few percent of the tokens are outside the vocabulary. `drift` is
-    measured only on request, because it needs more than this version. `counted_at` is the time of
-    the latest commit that changed the documents.
+    reads; it is smaller than `segments` if compaction has replaced several segments by one with
+    their sum. `advice` has the remedies if more than a few percent of the tokens are outside the
+    vocabulary. `drift` is measured only on request, because drift needs more than this version.
+    `counted_at` is the time of the latest commit that changed the documents.
     """
 
     store: str
@@ -136,8 +137,8 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# A fact that all kinds share is written in three places: one of the next functions computes it,
-# another one makes its row in the table of `status`, and `Status` has a field for it.
+# A fact that all kinds share is in three places: a function below computes the fact, a second one
+# makes the row in the table of `status`, and `Status` has a field for the fact.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:
@@ -277,14 +278,14 @@ def print_warnings(console: Console, lines: Iterable[str]) -> None:
 
 
 def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
-    """Return the latest and the tagged models whose documents are not those counted now."""
+    """Return the latest and tagged models that lack counted documents or contain forgotten ones."""
     names = [*[*store.models][-1:], *store.commit.tags.values()]
     found = (staleness(store, name) for name in dict.fromkeys(names))
     return tuple(one for one in found if one.is_stale)
 
 
 def stale_line(stale: Staleness) -> str:
-    """Describe the documents that a model lacks or still contains; empty if it matches.
+    """Describe counted documents that a model lacks, and forgotten ones that it contains, if any.
 
     Examples
     --------
@@ -325,7 +326,7 @@ def stale_line(stale: Staleness) -> str:
 
 
 def stale_as_json(stale: Staleness) -> dict[str, object]:
-    """Return the version of a model, and the numbers of documents counted and forgotten since.
+    """Return the version of a model, and how many documents were counted and forgotten since then.
 
     A number is null if it is unknown.
     """
@@ -407,11 +408,12 @@ def few_documents(store: MomentStore, spell: Spell) -> str:
         elif is_long:
             remedy = f"create a new store with {cut}"
         return (
-            f"{found}, because a few long ones among {number:,} dominate the third moment; {remedy}"
+            f"{found}, because a few long documents among {number:,} dominate the third moment; "
+            f"{remedy}"
         )
     else:
         remedy = "count more documents"
-        remedy += f", or cut long ones by a new store with {cut}" if is_long else ""
+        remedy += f", or cut long documents by a new store with {cut}" if is_long else ""
     return f"{found}, so topics from them are rough; {remedy}"
 
 
@@ -436,7 +438,7 @@ def _added_text(added: Iterable[AddedWords]) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """Return the version that added some words; documents counted since then include them.
+    """Return the version that added some words: later documents are counted with these words.
 
     Examples
     --------

@@ -30,10 +30,10 @@ def still_counted(
 ) -> tuple[dict[int, tuple[Any, ...]], int]:
     """Return documents or rows, by topic, without forgotten ones; also how many are left out.
 
-    If nothing was forgotten since the fit, nothing is left out. Otherwise, documents are left out
-    if the store does not count their shard, or if their shard has new content without them. Rows of
-    a shard with new content are all left out, because they have no text to compare. `found` holds
-    `SampleDocument` or `NearRow` objects, in order.
+    If nothing was forgotten since the fit, nothing is left out. Otherwise, a document is left out
+    if the store does not count its shard, or if its shard has new content without the document.
+    Rows of a shard with new content are all left out, because rows have no text to compare. `found`
+    holds `SampleDocument` or `NearRow` objects, in order.
     """
     if forgotten_since(store, name) == 0:
         return {number: tuple(some) for number, some in found.items()}, 0

@@ -48,8 +48,8 @@ def write_page(
     name : name or tag of the model; by default the latest
     documents : whether to show a document about each topic
     top_documents : URL of a folder to which `transform` wrote documents of topics, or rows nearest
-        to means; the page shows the first of them. By default, documents come from some of the
-        shards; see `sample_documents`.
+        to means; the page shows the first ones of each topic or cluster. By default, documents come
+        from some of the shards; see `sample_documents`.
     storage_options : options of fsspec for the shards and the file
     """
     place, _, file = output.rpartition("/")
@@ -81,7 +81,8 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    # check only documents from the folder `top_documents`; others come from counted shards
+    # check only documents from the folder `top_documents`, because all others were just read
+    # from counted shards
     if top_documents is not None:
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(

@@ -238,11 +238,11 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection, detailed: bool = False) -> None:
-    """Print a table of candidates; its last column marks some of them.
+    """Print a table of candidates, whose last column marks some candidates.
 
-    The marks are "chosen" for the best held-out score, "noise" for scores within its noise,
-    "separable", and "best" for the highest mean NPMI. With `detailed`, the table also has further
-    coherences, the captured spectrum and the seconds.
+    The marks are "chosen" for the best held-out score, "noise" for scores within the noise of this
+    best score, "separable", and "best" for the highest mean NPMI. With `detailed`, the table also
+    has further coherences, the captured spectrum and the seconds.
     """
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
@@ -254,7 +254,7 @@ def print_selection(console: Console, selection: Selection, detailed: bool = Fal
     ]
     scores = [name for _, name, _ in known_scores]
     scores += ["held out"] if selection.likely else []
-    # show the number of refinement rounds only if candidates differ in it
+    # show the number of refinement rounds only if it is not the same for all candidates
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
     # these columns exist only for topics, because other candidates have only held-out scores

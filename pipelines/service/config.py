@@ -122,9 +122,10 @@ class AccumulateSection:
 class KeepSection:
     """How long the inbox keeps data after they were counted; a missing value means for ever.
 
-    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, its
-    documents are counted again. `documents` is for the sealed shards. After that time, their
-    documents cannot be deleted by receipt or id, and `polish` and `rebase` cannot read them.
+    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, the
+    documents of the request are counted again. `documents` is for the shards of the inbox. After
+    that time, no document of these shards can be deleted by receipt or id, and `polish` and
+    `rebase` cannot read the shards.
     """
 
     keys: Kept | None = timedelta(days=90)
@@ -138,8 +139,8 @@ class ServiceConfig:
     store : URL of the store
     inbox : URL of the inbox, created if it is missing; by default beside the store, with "-inbox"
         after its name
-    tokens : file of tokens, made by `streaming-moments token`; without it, only this machine can
-        reach the service, and any caller may do everything
+    tokens : file of tokens, made by `streaming-moments token`; without tokens, only this machine
+        can reach the service, and any caller may do everything
     tag : tag of the model that answers requests; if no model has the tag, the latest one answers
     window : how long the first request of a batch waits for further requests
     refresh : how often the service looks for new versions, models and tokens
@@ -174,8 +175,8 @@ class ServiceConfig:
             )
         if _is_within(self.inbox_url, self.store):
             raise ValueError(
-                f"the inbox {self.inbox_url} is in the folder of the store, where its files would "
-                f"mix with those of the store; give another folder, such as "
+                f"the inbox {self.inbox_url} is in the folder of the store, where the files of "
+                f"both would mix; give another folder, such as "
                 f"{self.store.rstrip('/')}-inbox"
             )
         if self.tokens is None and self.listen.origins:
@@ -227,7 +228,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
-    """Return why [storage_options] has no effect; empty if it has no keys, or if a URL uses it.
+    """Return why [storage_options] has no effect; empty if it lacks keys, or a URL uses some.
 
     `shards` are the counted shards; pages may show documents of these.
     """
@@ -237,7 +238,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Raise InvalidInput if a nightly run must first create the store; name the command to run."""
+    """Raise InvalidInput, with the command to run, if a nightly run must first create the store."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return
@@ -250,7 +251,7 @@ def require_first_night(config: ServiceConfig) -> None:
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
     """Return the configuration of the nightly run that fits models for a service, or None.
 
-    Raises InvalidInput if its store is not that of the service.
+    Raises InvalidInput if the nightly run has another store than the service.
     """
     path = config.accumulate.night
     if path is None:

@@ -18,11 +18,15 @@ _COUNTING = (START, "look", "count")  # if one of these steps fails, no document
 class Counting:
     """State of counting at some time.
 
+    The accumulator seals pending documents, that is, turns them into shards, and counts the shards.
+    Seals are numbered.
+
     lag : number of seals whose documents are not counted yet
     failing : why the accumulator's last cycle failed; None if it did not fail
     set_aside : shards that the store cannot count now
     reached : number of the latest seal up to which all documents are counted
-    since : when counting stopped or began to fail, on the clock of this process; None if it works
+    since : when counting stopped or began to fail, on the clock of this process; None while
+        documents are counted
     """
 
     lag: int = 0
@@ -33,17 +37,18 @@ class Counting:
 
     @property
     def documents_set_aside(self) -> int:
-        """Documents in the shards that are set aside."""
+        """Number of documents in the shards that are set aside."""
         return sum(note.documents for note in self.set_aside)
 
     def stalled(self) -> float:
-        """Return the seconds since counting stopped; 0 while it works."""
+        """Return the seconds since counting stopped; 0 while documents are counted."""
         return 0.0 if self.since is None else monotonic() - self.since
 
     def problem(self, patience: float) -> str | None:
         """Return why no documents are counted, or None.
 
-        Counting may go on for `patience` seconds without result before this is a problem.
+        The reason is that each cycle of the accumulator fails, or that no documents were counted
+        for `patience` seconds although some are pending.
         """
         if self.failing is not None:
             return f"no documents are counted, because each cycle fails: {self.failing}"
@@ -65,7 +70,7 @@ def counting_now(
 ) -> Counting:
     """Return the current state of counting.
 
-    sealed : number of the latest seal
+    sealed : number of the latest seal, the note that lists new shards of accepted documents
     steps : failing steps of the accumulator
     before : state of counting at the last check
     unusable : why the inbox cannot be used, if the service has noticed this itself; on a full disk,

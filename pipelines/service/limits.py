@@ -26,11 +26,12 @@ HARMLESS = 200_000  # this many lists and objects are allowed even if a body has
 class LimitsSection:
     """Limits on requests: largest accepted sizes, numbers and times.
 
-    `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
-    of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
-    the pending documents. `seconds` is how long a body may take to arrive, a client to read an
-    answer, or the storage to write. `requests` bounds concurrent requests, and `connections` open
-    connections. `drain` is how long open requests may take after the signal to end.
+    `body` and `document` are the largest numbers of bytes; `body` also bounds the decompressed
+    size. `days` bounds the age of the date of a document, because each day is counted separately.
+    `inbox` and `inbox_age` bound the pending documents. `seconds` is the time limit for each of
+    three steps: a body arrives, a client reads an answer, the storage writes documents. `requests`
+    bounds concurrent requests, and `connections` open connections. `drain` is how long open
+    requests may take after the signal to end.
     """
 
     body: Size = 16 << 20
@@ -89,9 +90,9 @@ class Budget:
 
 @dataclass
 class Share:
-    """The part of a budget that one user takes for bodies still arriving: at most `most` bytes.
+    """The part of a budget, at most `most` bytes, that one user takes for bodies still arriving.
 
-    `bodies` is the number of these bodies.
+    `bodies` is the number of bodies of this user that are still arriving.
 
     Examples
     --------

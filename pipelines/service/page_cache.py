@@ -30,7 +30,8 @@ class PageCache:
         """Return the content of a key, or make it; only one content is made at a time."""
         with self._making:
             found = self._pages.pop(key) if key in self._pages else make()
-            self._pages[key] = found  # put it last, because it is the most recently used one
+            # put this content last, because it is the most recently used one
+            self._pages[key] = found
             while len(self._pages) > _MOST:
                 self._pages.pop(next(iter(self._pages)))
             return found

@@ -82,8 +82,8 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
     """Apply a model to texts.
 
-    Also returns the number of words of each text, and whether the text is foreign, which means that
-    few of its words are in the vocabulary of the model.
+    Also returns the number of words of each text, and whether the text is foreign. A foreign text
+    has few words that are in the vocabulary of the model.
     """
     batch = counted.batch
     if not model.vocabulary:
@@ -105,7 +105,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Make an answer for each sequence; join the pieces into which the reader splits long ones."""
+    """Make an answer for each sequence; join the pieces if the reader splits a long sequence."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1
@@ -138,7 +138,8 @@ def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
         yield DocumentRead(memberships=dict(zip(pair, said, strict=True)))
 
 
-# How each model answers. Most models use `_records`; the others split or join the sent documents.
+# How each model answers. Most models use `_records`; the other functions split or join the sent
+# documents.
 ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = MappingProxyType(
     {
         **dict.fromkeys(MODELS, _records),

@@ -88,12 +88,13 @@ class Published:
     def words_for(
         self, text: str, proportions: Sequence[float], most: int
     ) -> list[tuple[str, ...]]:
-        """Return for each topic those words of a text that are most evidence for it.
+        """Return for each topic those words of a text that are most evidence for the topic.
 
-        `proportions` are the topic proportions of the text, and `most` limits the words of a topic.
+        `proportions` are the topic proportions of the text. At most `most` words of each topic are
+        returned.
 
-        The count of a word in the text is divided among the topics, in proportion to the share of a
-        topic in the text times the probability of the word in the topic.
+        The count of a word in the text is divided among the topics. The weight of a topic is its
+        share of the text times the probability of the word in the topic.
         """
         if self.index is None:
             return [() for _ in proportions]

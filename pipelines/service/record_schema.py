@@ -17,7 +17,7 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
     """Return which fields a document has that is sent to a store.
 
     Raises InvalidInput if the store reads shards other than JSON Lines, or finds days in URLs by a
-    pattern, or if its records cannot be sent one by one.
+    pattern. Also raises InvalidInput if records of the store cannot be sent one by one.
     """
     form = store.form
     if form.kind not in (None, "jsonl"):

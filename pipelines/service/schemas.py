@@ -21,13 +21,13 @@ class Receipt:
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
         store cannot count their shard; the service tries again when an admin requests it, or when
         documents of the shard are deleted. "refused": not counted, for the given reason.
-        "forgotten": all were deleted on request, and no later version counts them.
+        "forgotten": all documents were deleted on request, and no later version counts them.
     documents : number of documents; None if this call does not look it up
     version : version of the store that counts the documents
     reason : why the documents are refused, set aside or uncounted
     left_out : documents that were not accepted, if the call allowed that
     empty : number of accepted documents without content, such as a text of spaces; they count as
-        documents, and add no words. None if it is not looked up
+        documents, and add no words. None if this call does not look up the number
     """
 
     receipt: str
@@ -44,7 +44,8 @@ class Forgetting:
     """State of a deletion.
 
     deletion : id of the deletion, to ask again
-    state : "accepted": it will be done. "done": no later version counts the documents.
+    state : "accepted": the service will do the deletion. "done": no later version counts the
+        documents.
     documents : number of deleted documents; None until it is done
     version : first version of the store without the documents; None until then, or if no document
         was counted
@@ -201,7 +202,8 @@ class DocumentSent:
     id : names the document for a deletion by id, and for answers. It need not be unique, and a
         document with a repeated id is counted again. An Idempotency-Key makes a repeated request
         safe
-    date : text that begins with a date, such as 2026-11-23; by default the day on which it arrives
+    date : text that begins with a date, such as 2026-11-23; by default the day on which the
+        document arrives
     """
 
     text: str
@@ -247,8 +249,8 @@ class Models:
 
     answering : name of the model that answers
     tags : for each tag, the name of its model
-    models : names, the latest last, each with the version it was fitted to, and `fitted_by`,
-        the URL of the store that fitted it, if that is another one
+    models : names, the latest last, each with the version to which the model was fitted. If another
+        store fitted the model, `fitted_by` is the URL of that store
     """
 
     answering: str | None

@@ -1,4 +1,4 @@
-"""The service: state that its calls share while it runs."""
+"""The service: state that all its calls share while the process runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Service:
     tracker : looks receipts up
     gauges : counts calls
     budget : bounds the bytes of request bodies in memory
-    now : current time, in UTC
+    now : returns the current time, in UTC
     secret : bytes that only this process knows
     pages : cache of parts of pages that are slow to make
     taking : limits how many threads read sent documents

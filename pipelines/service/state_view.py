@@ -159,8 +159,8 @@ class Current:
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # if the store was rebuilt with another vocabulary, check documents with that from now
-            # on
+            # if the store was rebuilt with another vocabulary, check documents with the new
+            # vocabulary from now on
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)

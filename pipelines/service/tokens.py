@@ -1,4 +1,4 @@
-"""Tokens: each gives its user the rights of a role; a file has their hashes."""
+"""Tokens, which give users the rights of a role; a token file has the hashes of the tokens."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The user who sent a request; `name` is that of the token, empty if tokens are not used."""
+    """The user who sent a request; `name` is the name of the token, empty without tokens."""
 
     name: str
     role: Role
@@ -145,8 +145,8 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 def remove_token(path: str | Path, name: str) -> None:
     """Remove a token; raises what `add_token` raises, and InvalidInput for an unknown name."""
-    # read the token file first: in a missing folder, no lock file can be created, and its error
-    # would be less clear
+    # read the token file first: if its folder is missing, the lock file cannot be created, and the
+    # error about the lock file would be less clear
     _content(path)
     with _locked(path):
         tokens = read_tokens(path)

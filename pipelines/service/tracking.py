@@ -35,8 +35,8 @@ class Tracker:
 
         It is the state at the version of `store`, or at a later version.
         """
-        # search twice: if the claim of the receipt is renewed during the first search, that one
-        # searches the wrong seals
+        # search twice: if the claim of the receipt is renewed during the first search, its number
+        # of the first seal to search changes, and the first search looks in the wrong seals
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -86,7 +86,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            # one of the pending batches whose headers were read earlier has the receipt
+            # the receipt is in a pending batch whose header was read earlier
             return Receipt(receipt, "accepted")
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
@@ -124,8 +124,8 @@ def receipt_of(
 ) -> Receipt:
     """Return the state of a receipt whose documents are sealed; `shards` contain them.
 
-    The ledger of `store` shows which documents this version counts. The note about the seal does
-    not, because it describes an earlier version.
+    The ledger of `store` shows which documents this version counts. The note about the seal cannot
+    show this, because the note describes an earlier version.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

@@ -1,8 +1,8 @@
 """Check whether a large document can be counted, before the service accepts it.
 
-A document that cannot be counted makes its whole shard bad, with all documents that other users
-sent in the same seconds. A document with huge counts could bring a sum of the store so near to the
-largest integer that the store has no room for other documents.
+A document that cannot be counted makes its whole shard invalid. The shard also has documents that
+other users sent in the same seconds. A document with huge counts could bring a sum of the store
+near to the largest integer. Then the store would have no room for other documents.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 class CountedPassages:
     """Word counts of the passages into which some documents are divided.
 
-    batch : (passages, n) counts of the n words; passages of a document are in the same half of the
-        data
+    batch : (passages, n) counts of the n words. The data have two halves, even and odd; all
+        passages of a document are in the same half
     outside : (passages,) int64, number of tokens of each passage that are not in the vocabulary
     passages : (documents,) int64, number of passages of each document, at least 1
     cutting : seconds that the tokeniser took
@@ -62,9 +62,9 @@ class CountedPassages:
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """Return the (documents,) mask of the documents in the odd half.
+        """Return the (documents,) mask of documents in the odd one of the two halves of the data.
 
-        Which half a document is in depends on its counts of the first `n_words` words; see
+        The half of a document depends on its counts of the first `n_words` words; see
         `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
@@ -149,7 +149,7 @@ class SpelledTexts:
     spelled, folded : (lanes,) uint64 words
     begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, first byte
         of the words of each text
-    places : (texts,) int64, index of a text in `folded`, or -1
+    places : (texts,) int64, index of a text in `folded`, or -1 for a text in `spelled`
     """
 
     spelled: NDArray[np.uint64]

@@ -20,8 +20,8 @@ def halved(
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
     """Yield each table, the position after it, and the mask of its rows in the odd half.
 
-    Rows alternate between the halves; `first` is the number of the first row. If the half of a row
-    depends on its content (`by_content`), yields None instead of a mask.
+    Rows alternate between the even and the odd half of the data; `first` is the number of the first
+    row. If the half of a row depends on its content (`by_content`), yields None instead of a mask.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# 2^64 divided by the golden ratio. Ids are usually consecutive; multiplied by this number, they are
-# spread over the hash table.
+# 2^64 divided by the golden ratio. Multiplication by this number spreads ids, which are usually
+# consecutive, over the hash table.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 NONE = np.int64(-1)  # marks a free slot; ids are at least 0
 
 
 @kernel()
 def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Put ids and their places in `ids` into a (2^b, 2) hash table, which contains `NONE`.
+    """Put ids and their places in `ids` into a (2^b, 2) hash table whose entries are all `NONE`.
 
     Open addressing: each id gets its own slot, or the next free one. There must be more slots than
     ids.
@@ -33,7 +33,8 @@ def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
 def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Look up ids, which must be at least 0, in a hash table that `index_ids` filled.
 
-    Returns the place of each id in the ids that `index_ids` was given; -1 if it was not among them.
+    Returns the place of each id in the ids that `index_ids` was given; -1 for an id that was not
+    given.
     """
     last = np.uint64(slots.shape[0] - 1)
     places = np.empty(ids.size, dtype=np.int64)

@@ -23,7 +23,7 @@ AUTO, NONE = "auto", "none"
 # 60% in most languages.
 _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
-# A sample is in a language if at least this share of its passages is.
+# A sample is in a language if at least this share of its passages is in the language.
 _SHARE_OF_PASSAGES = 0.08
 # A sample is in a language only if it has at least three different stop words of the language, and
 # two of them have at least three letters. So codes of countries and the like, which are in some
@@ -31,7 +31,7 @@ _SHARE_OF_PASSAGES = 0.08
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
 _MOST_PASSAGES = 4_000  # at most this many passages of a sample are examined
 # Some languages need a tokeniser of their own, for example because they have no spaces between
-# words. These are the ranges of code points of their letters.
+# words. These are the ranges of code points of the letters of such languages.
 _KANA, _THAI = "kana", "thai"
 _SCRIPTS = {
     "chinese": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
@@ -100,15 +100,15 @@ def stop_words_of(languages: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _stop_words_of_each() -> dict[str, set[str]]:
-    """Return the stop words of each language that has a list of them; cached, as it takes 5 ms."""
+    """Return the stop words of each language with a list; cached, because this takes 5 ms."""
     return {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
 
 
 def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
-    """Find the languages of the passages of a sample; that with the most stop words comes first.
+    """Find the languages of the passages of a sample, the one with the most stop words first.
 
-    Languages share stop words. So each language is judged only by stop words that no language found
-    before it has. Otherwise Spanish texts would also be in Catalan.
+    Languages share stop words. So each language is judged only by stop words that are not stop
+    words of a language found earlier. Otherwise Spanish texts would also be in Catalan.
 
     terms : terms of a sample, including stop words
     counts : (passages, terms) sparse counts of the terms in each passage
@@ -151,8 +151,8 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
 
     Returns the English name of the language, or an empty text.
 
-    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. At
-    least a quarter of the letters must belong to one of these languages.
+    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. The
+    texts are in such a language if at least a quarter of their letters belong to it.
 
     terms : terms of a sample
     counts : (terms,) number of occurrences of each term

@@ -44,7 +44,7 @@ def read_named(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NamedDocuments]:
-    r"""Count the documents of a shard as `read_indexed` does, and yield them with their names.
+    r"""Count the documents of a shard as `read_indexed` does; yield counts and names of documents.
 
     The names are those that `ids_of` reads. A document without a name is called `SHARD#NUMBER`.
 

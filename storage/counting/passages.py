@@ -12,7 +12,7 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of texts, as the words in their order with NUL characters between them.
+    """Passages of texts: the words of each passage in order, with a NUL character after each word.
 
     Make one with `of`.
 

@@ -50,10 +50,11 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 class ReadBatch(Generic[_Batch]):
     """Consecutive records of a shard.
 
-    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch: the records, each with the
-        half of the data that it is in, as `Foundation.prepared` takes them
-    outside : number of words, symbols, rows or edges that are not counted, because the foundation
-        of the store, such as its vocabulary, lacks them
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch: the records, as
+        `Foundation.prepared` takes them. The data have two halves, and the batch says for each
+        record in which half it is
+    outside : number of words, symbols, rows or edges that are not counted, such as words that the
+        vocabulary of the store lacks
     after : position in the shard after these records
     cutting : seconds that the tokeniser took
     """
@@ -77,8 +78,8 @@ def read_shard(
 
     Raises InvalidInput if a policy is given for token ids, or if none is given for texts. Raises
     ForeignStatistics if the vocabulary was made by another policy. Raises ShardError if the shard
-    cannot be read, has changed (list it again), holds texts although the vocabulary has ids or the
-    reverse, or has a document on which the tokeniser fails.
+    cannot be read, has changed (list it again), or has a document on which the tokeniser fails.
+    Also raises ShardError if the shard holds texts and the vocabulary ids, or the reverse.
 
     Yields at least one batch, or raises. Use the batches only after the iteration has ended without
     an error, which shows that the shard has not changed meanwhile.
@@ -115,8 +116,8 @@ Index = WordIndex | IdIndex | CategoryIndex
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     """Make the index by which `read_indexed` finds words; one index serves many shards.
 
-    Raises InvalidInput if a vocabulary of texts has no policy, or another vocabulary has one.
-    Raises ForeignStatistics if the policy did not make the vocabulary.
+    Raises InvalidInput if `policy` is missing for a vocabulary of texts, or given for another
+    vocabulary. Raises ForeignStatistics if the policy did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)
@@ -158,7 +159,7 @@ class DocumentHalves:
 class CountReader:
     """Reads the shards of a store of documents; `index` finds the words to count.
 
-    `halves` is the rule for the halves of documents.
+    `halves` assigns each document to one of the two halves of the data.
     """
 
     form: ShardFormat
@@ -189,8 +190,8 @@ def read_indexed(
 ) -> Iterator[ReadBatch[CountBatch]]:
     """Count a shard over the vocabulary of an index; raises what `read_shard` raises.
 
-    `content` marks the content that the shard must have; other content raises ShardError. `halves`
-    is the rule for the halves of documents. By default the half of a document depends on its
+    If the shard has other content than `content` marks, raises ShardError. `halves` assigns each
+    document to one of the two halves of the data. By default the half of a document depends on its
     counts, and rows of tables alternate between the halves.
     """
     require_fitting(shard, form, index.vocabulary)
@@ -254,10 +255,10 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 @contextmanager
 def after_documents(number: int) -> Iterator[None]:
-    """Add `number` to the number of a document on which the tokeniser fails in this block.
+    """Add `number` to the document number in an error that the tokeniser raises in the block.
 
-    The block numbers its documents from 0, although `number` documents of the shard precede them.
-    So the error then has the number that the document has in the shard.
+    The block numbers documents from 0, although `number` documents of the shard precede them. With
+    the addition, the error has the number of the document in the shard.
     """
     try:
         yield

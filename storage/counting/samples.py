@@ -50,12 +50,12 @@ class TermSample:
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
-    documents_seen : number of all passages from which these were drawn
+    documents_seen : number of all passages from which the sample was drawn
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds that one thread spent in the tokeniser, and seconds of the whole reading,
-        which include those of the tokeniser
+    seconds : two numbers: the seconds that one thread spent in the tokeniser, and the seconds of
+        the whole reading, with the tokeniser
     order : the terms of each passage in the order of the text, if the policy finds phrases
     """
 
@@ -155,7 +155,8 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     """Remove the stop words of a policy from a sample.
 
-    The policy must be that of the sample, but may have more stop words.
+    The policy may have more stop words than the policy of the sample, but must otherwise be the
+    same.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def settled(
     sample: TermSample, policy: TokenPolicy, least_often: int
 ) -> tuple[TermSample, TokenPolicy]:
-    """Find stop words and phrases in a sample if a policy asks for that, and apply them to it.
+    """Find stop words and phrases in a sample as a policy asks, and apply both to the sample.
 
     Returns the new sample and policy.
 
@@ -234,8 +235,8 @@ def settled(
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
     """Return facts about the words of a sample for a report, as JSON; may be empty.
 
-    The facts are the tokeniser that the language needs, the share of time that a tokeniser takes if
-    it is not the default, the number of phrases, and the most frequent phrases.
+    The facts are the tokeniser that the language needs, the number of phrases, and the most
+    frequent phrases. For a tokeniser other than the default, also the share of time that it takes.
     """
     if policy is None:
         return {}

@@ -67,8 +67,8 @@ class SetReader:
     sets : the columns of features
     features : the counted features
     limits, storage_options : as for any reader
-    by_content : whether the half of a row depends on its features; otherwise consecutive rows
-        alternate between the halves
+    by_content : the data have two halves. If true, the half of a row depends on the features of the
+        row; otherwise consecutive rows alternate between the halves
     """
 
     form: ShardFormat
@@ -118,10 +118,9 @@ def counted(
 def _places(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the features of all rows in one array, and where each row starts in it.
+    """Return where the features of each row start, the features, and the number of unknown ones.
 
-    Returns the starts, the array, in which -1 is an unknown feature, and the number of unknown
-    features.
+    The features of all rows are in one array, in which -1 stands for an unknown feature.
     """
     if sets.listed:
         [name] = sets.columns

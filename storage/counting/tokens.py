@@ -273,8 +273,8 @@ class TokenPolicy:
     def require_probe(self, made: str) -> None:
         """Raise TokeniserMissing if the tokeniser finds other words here than in another process.
 
-        `made` is the `probe` of the other process. There, the function of a user may have other
-        code, but the same version.
+        `made` is the `probe` of the other process. In the other process, the function of a user may
+        have other code although it has the same version.
         """
         if made and probed(self.tokeniser) != made:
             raise TokeniserMissing(

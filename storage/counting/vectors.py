@@ -73,7 +73,7 @@ class NumberRows:
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the (N, width) rows of finite numbers, and the mask of these among all rows."""
+        """Return the (N, width) rows of `width` finite numbers, and the mask of such rows."""
         fits = self.widths == width
         values = self.values
         if not fits.all():
@@ -91,8 +91,8 @@ class NumberRows:
 class ReadVectors(ReadBatch[VectorBatch]):
     """Consecutive rows of a shard, without those that are not valid vectors.
 
-    A valid row has the right number of numbers, all of them finite. `kept` is the mask of valid
-    rows among all rows that were read, and `outside` the number of the other rows.
+    A valid row has the right number of entries, and all entries are finite. `kept` is the mask of
+    valid rows among all rows that were read, and `outside` the number of invalid rows.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
@@ -102,8 +102,8 @@ class ReadVectors(ReadBatch[VectorBatch]):
 class VectorReader:
     """Reads the shards of a store of vectors with `dimension` numbers in each row.
 
-    Each row is in one of two halves of the data. If `by_content`, its half depends on its numbers;
-    otherwise consecutive rows alternate between the halves.
+    Each row is in one of two halves of the data. If `by_content`, the half of a row depends on the
+    numbers in the row; otherwise consecutive rows alternate between the halves.
     """
 
     form: ShardFormat
@@ -194,8 +194,8 @@ def pilot_of(
 
     samples : samples of shards
     most : return at most this many rows, and at most `PILOT_BYTES`; if there are more, some are
-        drawn
-    seed : seed with which these are drawn
+        drawn at random
+    seed : seed of this random draw
     room : largest size of the rows in bytes, if it is less than `PILOT_BYTES`
     """
     widths = np.concatenate([one.widths for one in samples])

@@ -32,8 +32,8 @@ _TEXT = ":text"
 class ViewsForm:
     """The three columns of a shard that are views.
 
-    `texts` says for each column whether it holds texts, which are split into words. In other
-    columns each value is one word.
+    `texts` says for each column whether it holds texts, which are split into words. In a column
+    without texts, each value is one word.
     """
 
     columns: tuple[str, str, str]
@@ -80,12 +80,12 @@ class ViewsForm:
 
 @dataclass(frozen=True, eq=False)
 class ViewReader:
-    """Reads the shards of a store of views.
+    """Reads the shards of a store whose records have three views (groups of words).
 
     indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
     given : columns to read, by default all; in the other columns, each record then has no words
-    by_content : whether the half of a record depends on its words; otherwise consecutive records
-        alternate between the halves of the data
+    by_content : the data have two halves. If true, the half of a record depends on the words of the
+        record; otherwise consecutive records alternate between the halves
     """
 
     form: ShardFormat
@@ -183,8 +183,8 @@ def sample_rows(
 ) -> pa.Table:
     """Draw rows of a shard, each equally likely, in one pass, and keep their order.
 
-    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. For `even`
-    see `read_tables`, whose errors are raised, too.
+    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. `even` has
+    the meaning that it has in `read_tables`. Raises what `read_tables` raises.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None
@@ -209,7 +209,7 @@ def sample_rows(
 def column_frequencies(
     column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
 ) -> TermFrequencies:
-    """Count how often each word of a view occurs in a pilot, and in how many records."""
+    """Count how often, and in how many rows, each word of a column of a sample occurs."""
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column), policy), None)

@@ -67,9 +67,9 @@ def encode_chunks(
 ) -> dict[str, bytes]:
     """Return the files of chunks, by path, exactly as Zarr writes them.
 
-    `chunks` has one chunk of each array: the one at place `index` of the first axis. It spans all
-    other axes; an array of one chunk is given whole. Zarr would take ten times as long, mostly to
-    pass each small chunk to another thread.
+    `chunks` has one chunk of each array: the one at place `index` of the first axis. A chunk spans
+    all other axes; an array of one chunk is given whole. Zarr would take ten times as long, mostly
+    to pass each small chunk to another thread.
     """
     files = {}
     for name, entries in chunks.items():
@@ -82,10 +82,12 @@ def encode_chunks(
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """Reads arrays of a Zarr group, whose files are in memory, by path; errors name it `where`.
+    """Reads arrays of a Zarr group whose files are in memory, by path.
 
-    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
-    than to read the files. Zarr decodes all other files.
+    Errors call the group `where`.
+
+    Files that this package has written are decoded without Zarr, because importing Zarr takes
+    longer than reading the files. Zarr decodes all other files.
     """
 
     files: Mapping[str, bytes]
@@ -172,8 +174,8 @@ def read_whole(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read all arrays of a group by name, each with one chunk, and the attributes of the group.
 
-    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
-    than to read the files.
+    Files that this package has written are decoded without Zarr, because importing Zarr takes
+    longer than reading the files.
     """
     stored = StoredGroup(files, where)
     found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})

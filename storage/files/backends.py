@@ -26,15 +26,15 @@ class Backend:
     protocols : its names in URLs
     creates : how it creates a file so that one of two writers is refused: "link" by a link on a
         local disk, "step" by one atomic step in memory, "condition" by a condition of the put
-        request, which the client sends for mode="create". With "look", it is only checked before
-        whether the file exists, so two writers may both succeed
+        request (the client sends it for mode="create"). With "look", the writer only checks
+        beforehand whether the file exists, so two writers may both succeed
     buckets : whether paths begin with a bucket, which may not exist
     content_type : name of the client's option for the type of a file, by which a browser knows that
         it is a page to show; empty if there is no such option
     in_chunks : whether the client sends a large file in several requests, of which only the first
         has the condition of `creates`
     parts_at_once : name of the client's option for the number of parts of a file that it reads at a
-        time. Unless this is 1, the client first asks for the size of each file, and if the file is
+        time. Unless this is 1, the client first asks for the size of each file. If the file is
         replaced meanwhile, the parts may come from different contents. Empty if there is no such
         option
     connections : name of the client's option for connections, and the settings in it that this
@@ -88,7 +88,8 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # allow more than the default of ten connections, because a segment has 70 files
+        # allow more than the default of ten connections, because one segment of a store has 70
+        # files
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
@@ -157,7 +158,7 @@ def is_local(protocol: str) -> bool:
 
 
 def require_bucket_name(url: str) -> str:
-    """Return a URL unchanged; raise InvalidInput if its protocol needs a bucket and it has none.
+    """Return a URL unchanged; raise InvalidInput if it lacks a bucket that its protocol needs.
 
     Examples
     --------
@@ -232,7 +233,10 @@ def remedy_of(error: BaseException) -> str | None:
 
 
 def _permissions(error: PermissionError) -> str:
-    """Return what to do about a refused permission on a local disk; names both users."""
+    """Return what to do about a refused permission on a local disk.
+
+    On POSIX, names the user of this process and the user to whom the file or folder belongs.
+    """
     if os.name != "posix":
         return "check the permissions"
     told = f"check the permissions: this process runs as user {os.geteuid()}"

@@ -12,7 +12,7 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """It is unknown if a file was written, or if it would survive a power cut.
+    """It is unknown whether a file was written, or would survive a power cut.
 
     Nothing was deleted.
     """
@@ -25,8 +25,8 @@ def create_once(
 
     Returns None if `content` is stored durably. After an error, the file is read to find out
     whether it was written. So two writers of one name must write different content, or content that
-    is valid for both. If nothing was written, it is tried again, up to `attempts` times. The waits
-    between attempts are random and grow; `delay` is their scale in seconds.
+    is valid for both. If nothing was written, the function tries again, up to `attempts` times. The
+    waits between attempts are random and grow; `delay` is their scale in seconds.
 
     Raises CreationUnknown if an attempt failed and the file cannot be read, or if the file is
     written but cannot be synced to disk. Raises StoreError if nothing is written.

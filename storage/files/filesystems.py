@@ -39,19 +39,20 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-# secret values shorter than this are not masked in messages, because many words would contain them
+# secret values with fewer characters are not masked in messages, because many words would contain
+# such a value
 _SHORTEST_SECRET = 4
 
 
 @dataclass(frozen=True)
 class FileState:
-    """State of one file when it was listed; after the file is written again, its state is another.
+    """State of one file when it was listed; a file that is written again gets another state.
 
     path : path within the file system. Never shown, as it may be a whole presigned URL.
     size : stored size in bytes
     etag : the storage's ETag of the content
     modified : time of the last change, in the spelling of the storage. On a local disk also the
-        inode, which is another one if the file was replaced. Empty if the storage has no such time.
+        inode, which changes if the file is replaced. Empty if the storage has no such time.
     """
 
     path: str = field(repr=False)
@@ -129,8 +130,8 @@ def open_file_system(
 class _ReadApart(MemoryFileSystem):  # type: ignore[misc]
     """File system in memory in which each reader of a file has its own position.
 
-    `MemoryFileSystem` gives all readers of a file one object, so that each moves the position of
-    the others.
+    `MemoryFileSystem` gives all readers of a file the same object, so they would share one
+    position.
     """
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
@@ -186,7 +187,7 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 
 @contextmanager
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Convert errors of the operating system, Arrow and object stores in the block to a ShardError.
+    """Convert errors of the system, Arrow or object stores, raised in the block, to a ShardError.
 
     The error names the shard. If the shard has a presigned URL, the error has no cause, because the
     cause would show this URL.
@@ -226,8 +227,8 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise `failure` with a cause that can be pickled and does not show the signature of a URL."""
     cause: Exception | None = error
     if _is_web(url):
-        # leave out parts of the error: that of an HTTP client contains the request, which cannot be
-        # pickled and shows the whole URL
+        # remove the causes of the error: the error of an HTTP client contains the request, which
+        # cannot be pickled and shows the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:

@@ -182,7 +182,7 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Return the names of the files and folders in a folder, without those of its subfolders.
+        """Return the names of the files and folders directly in a folder, not in its subfolders.
 
         Returns no names if the folder is missing.
         """
@@ -219,14 +219,14 @@ class Folder:
         ]
 
     def shard(self, name: str) -> str:
-        """Return the name of a shard that is a file here, as the ledger of a store writes it."""
+        """Return the name that the ledger of a store gives to a shard that is a file here."""
         return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:
         """Return the time by the clock of the storage, to compare it with the times in `files`.
 
-        Raises StoreError if no file can be written to the storage, or if it has no modification
-        times.
+        Raises StoreError if no file can be written to the storage, or if the storage has no
+        modification times.
         """
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)
@@ -308,7 +308,7 @@ class Folder:
             return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the client's option that gives a file its type; empty if it has no such option."""
+        """Return the client's option that gives a file its type; empty if the client has none."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}
@@ -358,8 +358,8 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return the type of an error and the first line of its message; mask storage options.
 
-        The type is left out if a local disk refused the access, if the storage did not answer, or
-        if an option is unknown, because the line then says enough.
+        The line alone says enough, and the type is left out, if a local disk refused the access, if
+        the storage did not answer, or if an option is unknown.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         known = (

@@ -75,7 +75,7 @@ def link_whole(source: str, path: str) -> bool:
     os.makedirs(folder, exist_ok=True)
     try:
         found = os.lstat(source)
-        # a link keeps the owner and permissions of its file, so they must be those of the folder
+        # a link has the owner and permissions of `source`: require that the folder has the same
         if not stat.S_ISREG(found.st_mode) or _rights(found) != _rights(os.stat(folder)):
             return False
         os.link(source, path)

@@ -37,7 +37,7 @@ def whole_of(url: str) -> str:
 
 
 def given_name(url: str) -> str:
-    """Return the part of a URL that a user chose, without marks of parts or hashes of content.
+    """Return a URL as the user gave it, without the mark of a part; empty for standard input.
 
     Examples
     --------

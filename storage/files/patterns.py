@@ -98,7 +98,7 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    # leave the name of a shard that another store counted: its file may not exist at this site
+    # do not resolve the name of a shard that another store counted: this site may lack the file
     is_name = url in known or is_of_origin(url)
     name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")

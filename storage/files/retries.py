@@ -1,8 +1,8 @@
 """Retries: number of attempts, waits between them, and errors that are not retried.
 
-They are for files that must be created exactly once even if the storage's reply is lost. Clients of
-object stores also retry each request: s3fs 5 times (set by `config_kwargs` of the storage options),
-gcsfs 6 times, and adlfs as Azure's client does.
+These retries are for files that must be created exactly once even if the storage's reply is lost.
+Clients of object stores also retry each request: s3fs 5 times (set by `config_kwargs` of the
+storage options), gcsfs 6 times, and adlfs as Azure's client does.
 """
 
 from __future__ import annotations

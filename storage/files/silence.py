@@ -32,7 +32,7 @@ class PlainHttp(NoAnswer):
 
 
 class UntrustedCertificate(NoAnswer):
-    """The certificate of an endpoint is of an unknown authority, or of another host."""
+    """The certificate of an endpoint was issued by an unknown authority, or for another host."""
 
 
 @dataclass

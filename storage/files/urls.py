@@ -43,11 +43,11 @@ _USER_IN_TEXT = re.compile(r"://[^/?#\s]*@")
 
 
 def shard_name(url: str) -> str:
-    r"""Return the name of a URL's shard for the ledger, which does not depend on signatures.
+    r"""Return the name of a URL's shard for the ledger.
 
-    In an http URL, the host becomes lower case; the default port, the fragment and the parameters
-    of signatures are left out. Bytes of a local name that are not UTF-8 are written as `\xe9`. A
-    local file is given by its absolute path.
+    The name does not depend on signatures in the URL. In an http URL, the host becomes lower case;
+    the default port, the fragment and the parameters of signatures are left out. Bytes of a local
+    name that are not UTF-8 are written as `\xe9`. A local file is given by its absolute path.
 
     Examples
     --------

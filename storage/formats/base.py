@@ -94,7 +94,7 @@ DEFAULT_LIMITS = ReadLimits()
 
 
 class Columns(Protocol):
-    """Names of columns, or of fields of JSON; the properties are those of `ShardFormat`."""
+    """Names of columns, or of fields of JSON; `ShardFormat` explains the properties."""
 
     @property
     def text_column(self) -> str: ...
@@ -128,7 +128,7 @@ class Source:
     whole : AbstractFileSystem, optional
         For a part of a file: a file system that shows the whole file.
     even : bool
-        Whether lists in its columns are vectors, all of about equal length.
+        Whether lists in the columns are vectors, all of about equal length.
     """
 
     fs: fsspec.AbstractFileSystem
@@ -154,7 +154,7 @@ class Format(Protocol):
     name : str
         Name for `--format` and in the store.
     suffixes : tuple of str
-        Suffixes of its files in lower case, without those of compressions.
+        Suffixes of the format's files in lower case, without suffixes of compressions.
     options : tuple of str
         Fields of `Columns` that the format uses.
     of_folder : bool
@@ -203,7 +203,9 @@ class Format(Protocol):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        """Read some columns from a position on, in chunks as `chunks` does; CSV gives only strings.
+        """Read the given columns from a position on, in chunks as `chunks` does.
+
+        CSV gives only strings.
 
         Raises
         ------
@@ -220,7 +222,7 @@ class Format(Protocol):
         """Yield some days of a column of dates, at least the earliest and the latest.
 
         A text with a time zone belongs to its day in UTC. With `zones=False`, as in version 0.2.0,
-        it belongs to the day that it names.
+        the text belongs to the day that it names.
 
         Raises
         ------
@@ -236,10 +238,11 @@ class Format(Protocol):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Return names of documents as arrays of texts, in the order of `chunks`; null if unnamed.
+        """Return the names of documents as arrays of texts; null for a document without a name.
 
-        Names are the values of a column. Without a column, they are the names that the format
-        itself gives to documents; the method returns None if the format gives no names.
+        The names are in the order in which `chunks` reads the documents. Names are the values of a
+        column. Without a column, they are the names that the format itself gives to documents; the
+        method returns None if the format gives no names.
 
         Raises
         ------
@@ -339,7 +342,7 @@ def table_chunks(
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
     """Return the index of a column; ShardError unless exactly one column has the name.
 
-    `option` is the option that chooses a column, as `remedy` names it.
+    `option` names the option that chooses a column, such as `create.text_column`.
 
     Examples
     --------

@@ -17,14 +17,14 @@ import fsspec
 from streaming_moments.storage.lazy_libraries import pa
 
 _BLOCK_BYTES = 1 << 16
-_LONGEST = 6  # bytes of the longest mark at the start of a file that shows its compression
+_LONGEST = 6  # bytes at the start of a file that are enough to recognise any compression
 # bytes of memory that xz may use: enough for files of `xz -9`, while others may need up to 4 GiB
 _XZ_BYTES = 66 << 20
 
 
 @dataclass(frozen=True)
 class Compression:
-    """A compression of whole files, recognised by the suffix of their names.
+    """A compression of whole files, recognised by the suffix of a file's name.
 
     `decompressed` turns the stream of a file into the stream of its decompressed content. `begins`
     matches the first bytes of a compressed file.
@@ -97,7 +97,7 @@ COMPRESSIONS = (
 
 
 def compression_of(url: str) -> Compression | None:
-    """Return the compression that the suffix of a URL names; None without one.
+    """Return the compression that the suffix of a URL names; None if the suffix names none.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def compression_of(url: str) -> Compression | None:
 
 
 def compression_within(content: bytes) -> Compression | None:
-    r"""Return the compression that the first bytes of content show; None without one.
+    r"""Return the compression that the first bytes of content show; None if they show none.
 
     Examples
     --------
@@ -148,7 +148,8 @@ def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
                 if compression.begins.match(again.read(_LONGEST)):
                     raise
             raise OSError(
-                f"its content is not compressed as {compression.suffix}: compress it, or rename it"
+                f"its content is not compressed as {compression.suffix}: compress the file, or "
+                "rename it"
             ) from error
 
 

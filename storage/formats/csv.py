@@ -136,7 +136,7 @@ class Csv(Format):
         limits: ReadLimits,
         start: Position,
     ) -> Iterator[tuple[_Records, dict[str, pa.LargeBinaryArray]]]:
-        """Read the values of some columns by name; each block of values comes with its records."""
+        """Read the values of the named columns; each block of values comes with its records."""
         byte, longest = ord(self.delimiter), limits.document_bytes
         headed = source if source.whole is None else replace(source, fs=source.whole)
         blocks = _blocks(headed, byte, longest)

@@ -25,8 +25,8 @@ def find_records(
     the last record is not complete. A blank line is not a record.
 
     `content` is (bytes,) uint8 of UTF-8. Fills `found`, (most, 5) int64, with the records in order.
-    Returns the number of records, the numbers of bytes and lines up to the end of the last one, and
-    whether the content ends within quotes.
+    Returns the number of records, the numbers of bytes and lines up to the end of the last record,
+    and whether the content ends within quotes.
     """
     records = lines = line = begin = place = 0
     fields, quoted, at_start = 1, False, True

@@ -20,8 +20,8 @@ def cut(
     """Join and cut pieces, which are sequences of documents, into chunks.
 
     Each piece comes with the (documents,) int64 sizes of its documents in bytes. A chunk is a list
-    of pieces, each with its first document in the chunk and the one after the last. The order is
-    preserved, and no chunk is empty. A document above `chunk_bytes` is a chunk of its own.
+    of (piece, first, end), with the documents of the piece from `first` to before `end`. The order
+    is preserved, and no chunk is empty. A document above `chunk_bytes` is a chunk of its own.
 
     Examples
     --------

@@ -106,7 +106,8 @@ def require_sound(
 ) -> None:
     """Raise ShardError for a row that is too large, or whose ids or counts are invalid.
 
-    `lists` holds the offsets and values of the ids, then those of the counts if there are any.
+    `lists` holds the offsets and values of the ids, then the offsets and values of the counts, if
+    there are counts.
     """
     if not _are_sound(lists, sizes, document_bytes):
         _refuse_first(lists, passed, url, document_bytes)
@@ -134,7 +135,7 @@ def in_chunks(
     """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
     A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
-    before the first. A document above `limits.batch_bytes` is a chunk of its own.
+    before the first document. A document above `limits.batch_bytes` is a chunk of its own.
 
     Examples
     --------

@@ -199,7 +199,7 @@ def _tables(
                 raise ShardError(
                     source.url,
                     f"{place} has no field {name!r}; its fields are {sorted(record)}; choose "
-                    "others, or write null for a missing value",
+                    "other fields, or write null for a missing value",
                 )
             value = _value(record[name], name, place, source.url)
             of_lists = isinstance(value, list)
@@ -239,7 +239,8 @@ def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
     for own in held:
         kinds = {type(value) for value in own if value is not None}
-        # leave a column of nulls without a type; it gets its type from the tables it is joined with
+        # leave a column of only nulls without a type: when tables are joined, it gets the type that
+        # the column has in another table
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
     return pa.table(arrays, list(columns))

@@ -116,8 +116,9 @@ class Parquet(Format):
 class ParquetColumn:
     """A column to read, and the command line option that chose it, for errors.
 
-    of_lists : True for lists of integers, False for texts, None for any values or lists of them
-    even : whether its lists, if it holds any, are vectors of about equal length
+    of_lists : True for lists of integers, False for texts, None for values of any type or lists of
+        such values
+    even : whether the lists in the column, if there are any, are vectors of about equal length
     """
 
     name: str
@@ -131,7 +132,7 @@ class ParquetColumn:
         return "a list of integers" if self.of_lists else "string"
 
     def takes(self, kind: pa.DataType) -> bool:
-        """Whether the column may have a type.
+        """Whether the type `kind` is allowed for the column.
 
         Examples
         --------
@@ -371,7 +372,7 @@ def _refuse_large(
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """Set `of_lists` and `even` of a column by its type; ShardError if it cannot have this type."""
+    """Set `of_lists` and `even` by the type of a column; ShardError if the type is not allowed."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(

@@ -107,8 +107,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
     body = data[start:]
     if hashlib.sha256(body).hexdigest() != header.body:
         raise StoreError(
-            f"{where} is damaged (the SHA-256 of its documents is not that in its header); restore "
-            "it from a copy, or delete it and lose its documents"
+            f"{where} is damaged (the SHA-256 in its header is not that of its documents); restore "
+            "the file from a copy, or delete the file and lose its documents"
         )
     found, at = [], 0
     for one in header.submissions:
@@ -117,8 +117,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
         at = stop
     if at != len(body):
         raise StoreError(
-            f"{where} is damaged (the sizes in its header do not add up to that of its documents); "
-            "restore it from a copy"
+            f"{where} is damaged (the sizes in its header do not add up to the size of its "
+            "documents); restore it from a copy"
         )
     return tuple(found)
 

@@ -2,7 +2,8 @@
 
 One file records the request. A second file, created once, holds the plan: the lines to remove from
 each shard, and hashes of the old and new content. If a process dies, the next one continues the
-plan. The old content stays in the folder `aside` until the statistics no longer contain its lines.
+plan. The old content of a shard stays in the folder `aside` until the statistics no longer include
+the deleted lines.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ _GONE: TypeAdapter[Gone] = TypeAdapter(Gone)
 
 @dataclass(frozen=True)
 class Deletions:
-    """Deletions of an inbox: they remove lines from its sealed shards."""
+    """Deletions of an inbox, which remove lines from the sealed shards of the inbox."""
 
     seals: SealLog
 
@@ -173,9 +174,10 @@ class Deletions:
         """Plan a deletion. A repeated call returns the same plan.
 
         Seal all pending batches first, as a plan covers only sealed shards. `identity` and
-        `deletion` are from `waiting`. `beat` is called after each shard searched for ids, with the
-        numbers of its seal and of the last seal. If the search is interrupted, the next call
-        resumes it. Raises StoreError if an unfinished deletion changes one of the shards.
+        `deletion` are from `waiting`. `beat` is called after each shard that is searched for ids,
+        with the number of the seal that lists the shard, and the number of the last seal. If the
+        search is interrupted, the next call resumes it. Raises StoreError if an unfinished deletion
+        changes one of the shards.
         """
         plan = self._planned(identity)
         if plan is None:
@@ -208,7 +210,7 @@ class Deletions:
             if one.path in begun:
                 raise StoreError(
                     f"deletion {begun[one.path]} is changing {self._inbox.folder.url}/{one.path}; "
-                    "this deletion continues after that one is done"
+                    "this deletion continues after the other deletion is done"
                 )
 
     def _planned(self, identity: str) -> Plan | None:
@@ -303,7 +305,7 @@ class Deletions:
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Count the documents of a receipt that are left in each shard of a seal; omit zeros."""
+        """Count, for each shard of a seal, the remaining documents of a receipt; omit zeros."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -350,7 +352,8 @@ class Deletions:
         last = self.seals.latest()
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
-        # search all seals for a receipt without a claim: a claim may expire before its documents
+        # search all seals for a receipt without a claim: the claim of a receipt may expire before
+        # the documents of the receipt
         found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
@@ -361,7 +364,10 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Return the line numbers of some receipts in a shard after its lines `gone` were removed."""
+    """Return which lines of a shard hold documents of the receipts `names`.
+
+    Lines are numbered as they are after the lines `gone` were removed.
+    """
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:

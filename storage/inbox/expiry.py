@@ -28,10 +28,10 @@ _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 class Retention:
     """How long counted data is stored; None means without limit.
 
-    keys : how long idempotency keys and receipts are stored. After it, a repeated request with the
-        same key is counted again. A seal is stored as long as any of its shards is
-    documents : how long shards are stored. After it, their documents cannot be deleted by receipt
-        or id, nor recounted
+    keys : how long idempotency keys and receipts are stored. After this time, a repeated request
+        with the same key is counted again. A seal is stored as long as any of its shards is stored
+    documents : how long shards are stored. After this time, their documents cannot be deleted by
+        receipt or id, nor recounted
     """
 
     keys: timedelta | None = None
@@ -86,10 +86,10 @@ def expire(
 ) -> Expired:
     r"""Delete expired shards, seals and receipts. The caller holds the lock for sealing.
 
-    Seals up to number `counted` are counted or set aside. A shard for which `is_counted` is False
-    stays at any age. The notes of a seal in the folders `notes` are deleted with it. `beat` is
-    called after each file, and a call deletes at most `most` files. If the storage fails, the next
-    call continues.
+    All shards of the seals up to number `counted` must have been counted or set aside. A shard for
+    which `is_counted` is False stays at any age. With a seal, its notes in the folders `notes` are
+    deleted. `beat` is called after each file, and a call deletes at most `most` files. If the
+    storage fails, the next call continues.
 
     Examples
     --------

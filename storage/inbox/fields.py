@@ -23,11 +23,11 @@ class RecordField:
     """A field of a document in a request, and how its values are written to shards.
 
     name, column : the name of the field as clients send it, and as the store reads it
-    written : converts a JSON value to the written value. For a refused value it raises
-        InvalidInput, which describes this value and the expected one
+    written : converts a JSON value to the written value. For an invalid value, the function raises
+        InvalidInput, which says what the value is and what is expected
     schema : JSON Schema of the values
-    counts_of : for a field of counts, the field of ids; it has one count for each id, or is left
-        out if all counts are 1
+    counts_of : for a field of counts, the field of ids. The field of counts has one count for each
+        id, or is left out if all counts are 1
     """
 
     name: str
@@ -129,7 +129,7 @@ def counts_field(column: str) -> RecordField:
 
 
 def vector_field(column: str, dimension: int) -> RecordField:
-    """Return the field of a row of numbers, a list.
+    """Return the field of a row of numbers, which is sent as a list.
 
     Examples
     --------

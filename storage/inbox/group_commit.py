@@ -33,7 +33,7 @@ class GroupCommit:
     r"""Joins submissions into batches, which a separate thread writes one after the other.
 
     inbox : inbox for the batches
-    window : seconds that the first submission of a batch waits for others
+    window : seconds that the first submission of a batch waits for further submissions
     most_bytes : a batch of this size is written without waiting
 
     Examples
@@ -72,7 +72,7 @@ class GroupCommit:
         Once the batch is durable, the future holds the receipt of the submission. If the future
         raises `KeyReused`, or an error of `Inbox.put` or `Inbox.claim`, the submission is not
         acknowledged. `after` is the number of an existing seal; the submission will be in a later
-        one. Raises InboxClosed after `close`.
+        seal. Raises InboxClosed after `close`.
         """
         with self._changed:
             if self._closed:

@@ -1,7 +1,7 @@
 """Idempotency: a key stands for the content of one request, so a repeated request adds nothing.
 
-A claim is a file that binds a key to the hash of the first content sent with it. It is created only
-if it does not exist, so one of two simultaneous requests wins.
+A claim is a file that binds a key to the hash of the first content sent with it. A claim is created
+only if the file does not exist, so one of two simultaneous requests wins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
 _ENDING = ".json"
-_NOTHING = "0" * 64  # in claims whose digest a purge removed; it is the digest of no content
+_NOTHING = "0" * 64  # replaces the digest of a claim in a purge; no content has this digest
 
 
 class KeyReused(InvalidInput):
@@ -62,7 +62,7 @@ class Claim:
 
     @classmethod
     def unsealed(cls, data: bytes, where: str) -> Claim:
-        """Decode the claim in a file; a StoreError if it is damaged."""
+        """Decode the claim in a file; raises StoreError if the file is damaged."""
         return checked(_CLAIM, unseal(data, where), f"{where} is not a valid claim")
 
 
@@ -76,7 +76,9 @@ class Claims:
     folder: Folder
 
     def claim(self, receipt: str, digest: str, after: int) -> Claim:
-        """Bind a key to a content, and return the claim in force, which may be an earlier one.
+        """Bind a key to a content, and return the claim in force.
+
+        The claim may be that of an earlier request with the same key.
 
         Raises StoreError if the claim cannot be written or read.
 
@@ -94,7 +96,7 @@ class Claims:
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
-        """Map some receipts to their claims; None for a receipt without one."""
+        """Map each of the given receipts to its claim; None for a receipt without a claim."""
         names = [claim_file(receipt) for receipt in receipts]
         found = self.folder.find_all(names) if names else []
         return {
@@ -122,7 +124,7 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Return the new submissions of a batch, each with its place in it, and the refused receipts.
+    """Return the new submissions of a batch, each with its place there, and the refused receipts.
 
     A submission whose receipt is in `seen` is a repetition. The function adds the receipts of new
     submissions to `seen`.

@@ -75,7 +75,7 @@ def require_owner(folder: Folder, owner: Owner) -> None:
     if found.url == owner.url:
         raise InboxOfAnother(
             f"the inbox {folder.url} belongs to an earlier store at {found.url}, which was "
-            f"replaced by another one. {_ASSIGN}"
+            f"replaced by another store. {_ASSIGN}"
         )
     raise InboxOfAnother(
         f"the inbox {folder.url} belongs to the store {found.url}, not to {owner.url}: two stores "

@@ -1,4 +1,4 @@
-"""Purging: removes all traces of some shards from their inboxes, as the law may require.
+"""Purging: removes all traces of given shards from their inboxes, as the law may require.
 
 Claims lose the hashes of their documents, so documents sent again with the same key are refused.
 """
@@ -32,11 +32,12 @@ def purge_inboxes(
     storage_options: Mapping[str, Any] | None = None,
     owner: Owner | None = None,
 ) -> tuple[str, ...]:
-    """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
+    """Purge documents of the given shards from their inboxes; return URLs of the deleted files.
 
     `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
-    documents are sealed first, as they may be the same documents sent again. An inbox of a store
-    other than `owner` is not changed. If a process dies during a purge, a second call finishes it.
+    documents are sealed first, as they may include the same documents, sent again. An inbox of a
+    store other than `owner` is not changed. If a process dies during a purge, a second call
+    finishes it.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -57,7 +58,10 @@ def purge_inboxes(
 def inboxes_of_others(
     names: Iterable[str], owner: Owner, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Return which inboxes of some shards belong to other stores, each with its store's URL."""
+    """Return which inboxes of the given shards belong to stores other than `owner`.
+
+    Each inbox comes with the URL of the store that it belongs to.
+    """
     found = [
         (log.inbox.folder.url, owner_of(log.inbox.folder))
         for log, _ in _inboxes(names, storage_options)
@@ -98,7 +102,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files in inboxes that still have traces of some shards, with the kind of trace."""
+    """Yield files in inboxes that still have traces of the given shards, with the kind of trace."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
@@ -154,14 +158,14 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 
 
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Yield each receipt whose claim has the hash of documents of a shard, with its claim."""
+    """Yield (receipt, claim) for each claim that has a hash of documents of a shard."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and not claim.is_forgotten:
             yield receipt, claim
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Remove a shard from its seal, and its documents from claims and from notes of rejection."""
+    """Remove all traces of a shard from its seal, from claims and notes of rejected documents."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return

@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from streaming_moments.errors import InvalidInput
 
 LONGEST_KEY = 255  # an idempotency key has at most this many characters
-KEY_FORM = "^[ -~]+$"  # such a key consists of printable characters of ASCII
+KEY_FORM = "^[ -~]+$"  # an idempotency key consists of printable ASCII characters
 _OF_KEY = "k[0-9a-f]{32}"
 _WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
 RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"
@@ -28,7 +28,7 @@ ReceiptId = Annotated[str, AfterValidator(_receipt)]
 
 
 def require_receipt(text: str) -> str:
-    """Return a receipt unchanged; InvalidInput if the text does not have the form of one."""
+    """Return a receipt unchanged; InvalidInput if the text does not have the form of a receipt."""
     return _receipt(text)
 
 
@@ -46,7 +46,7 @@ def is_of_key(text: str) -> bool:
 def new_receipt(after: int) -> str:
     """Make a receipt for a submission without an idempotency key.
 
-    `after` is the number of an existing seal; the submission will be in a later one.
+    `after` is the number of an existing seal; the submission will be in a later seal.
     """
     return f"b{uuid.uuid4().hex}-{after}"
 

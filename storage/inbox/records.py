@@ -58,13 +58,13 @@ class RecordShape:
 
     A document is sent as an object with the `counted` fields, and optionally `id` and `date`.
 
-    counted : the text, or the fields that a store of another kind counts
+    counted : field of the text; for a store that does not count texts, the fields that it counts
     date_column : name under which the reader finds the date; None if each shard holds a single day
     line_bytes : largest size of a line
     days : largest age of a document's date in days. The day after arrival is also accepted. None
         accepts any date. Each day is counted separately.
     judge : returns the reason why a line that is large or has many tokens cannot be counted; None
-        if it can
+        if the line can be counted
     light : lines of at most this many bytes and tokens are not checked by `judge`
 
     Examples
@@ -112,7 +112,7 @@ class RecordShape:
         return tuple(one.column for one in self.counted if one.counts_of is not None)
 
     def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
-        """Return the day of a document and its line; without a date the day is `today`.
+        """Return the day of a document (`today` if it has no date) and its line of JSON.
 
         Raises RecordRefused if the document is invalid. The error names the field and the accepted
         values.
@@ -165,7 +165,7 @@ class RecordShape:
         """Return the submission of a request, and the documents that were rejected.
 
         Raises RecordRefused as `line` does. Raises InvalidInput if there are no valid documents, or
-        their dates span more than 31 days.
+        if the documents have more than 31 dates.
 
         records : documents as decoded JSON
         keyed : whether the request has an idempotency key

@@ -1,4 +1,4 @@
-"""Rejected documents: notes about invalid documents of a submission, stored with its receipt."""
+"""Rejected documents: notes about invalid documents, stored under the receipt of the submission."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> 
 
 
 def read_left_out(folder: Folder, receipt: str) -> tuple[LeftOut, ...]:
-    """Read which documents of a submission were rejected; empty without a note."""
+    """Read which documents of a submission were rejected; empty if there is no note."""
     name = left_out_file(receipt)
     data, where = folder.find(name), f"{folder.url}/{name}"
     if data is None:
@@ -65,16 +65,17 @@ def _noted(data: bytes, where: str) -> tuple[LeftOut, ...]:
 
 
 def forget_left_out(folder: Folder, receipts: Iterable[str]) -> None:
-    """Delete the notes of some receipts, as their reasons may quote documents."""
+    """Delete the notes of the given receipts, as a note may quote documents."""
     there = set(folder.names(LEFT_OUT))
     own = {f"{receipt}.json" for receipt in receipts}
     folder.delete([f"{LEFT_OUT}/{name}" for name in sorted(own & there)])
 
 
 def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
-    """Delete the notes about documents with some ids, for all receipts.
+    """Delete the notes about documents with the given ids, for all receipts.
 
-    Notes of version 0.2.0 have no ids; of these, every entry that quotes one of the ids is deleted.
+    A note of version 0.2.0 has no ids: in it, every entry that quotes one of the given ids is
+    deleted.
     """
     wanted = set(ids)
     names = [f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)]

@@ -1,9 +1,9 @@
 """Sealing: assigns each pending document to exactly one shard, even if processes die.
 
-A seal is a numbered file that lists the submissions of some batches and the shards made of them. It
-is created only if it does not exist, so one of two simultaneous processes wins. The shards are
-written after the seal and depend only on it and the batches, so another process can finish them.
-Batches are deleted last.
+A seal is a numbered file that lists the submissions of some batches and the shards made of these
+submissions. A seal is created only if the file does not exist, so one of two simultaneous processes
+wins. The shards are written after the seal and depend only on the seal and the batches, so another
+process can write missing shards. Batches are deleted last.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # largest number of seals in memory, and of submissions
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # largest numbers of seals and of submissions in memory
 # this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
@@ -81,15 +81,15 @@ class SealLog:
     _held: dict[int, Seal] = field(default_factory=dict, repr=False, compare=False)
 
     def latest(self) -> int:
-        """Return the number of the latest seal; 0 without any.
+        """Return the number of the latest seal; 0 if there are no seals.
 
         Raises StoreError if the storage cannot be read, or the note of the latest seal is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # list all seals: the note of the latest is lost, or a slow process noted the number of
-            # an expired seal
+            # list all seals: the note of the latest seal is lost, or a slow process noted the
+            # number of an expired seal
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -110,11 +110,11 @@ class SealLog:
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """Read a seal as `read` does, but from its file, as a purge may have changed it."""
+        """Read a seal as `read` does, but always from its file, which a purge may have changed."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield some seals in turn, with few of them in memory; raises the errors of `read`."""
+        """Yield seals in order, with only a few in memory; raises the errors of `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
@@ -135,9 +135,9 @@ class SealLog:
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """Find the seals with some receipts, in one pass; raises the errors of `read`.
+        """Find the seals that have the given receipts, in one pass; raises the errors of `read`.
 
-        receipts : for each receipt the number of a seal; the search begins after it
+        receipts : for each receipt the number of a seal, after which the search begins
         last : number of the last seal to search
         """
         found = dict[str, Seal]()
@@ -215,7 +215,10 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal. Pass no `contents` if batches were deleted: then all its shards exist."""
+        """Finish a seal.
+
+        Pass no `contents` if batches were deleted: then all shards of the seal exist.
+        """
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear
@@ -244,7 +247,7 @@ class SealLog:
     def _lacks_lines(self, shard: SealedShard) -> bool:
         """Whether the file of a shard still (or again) has lines that a deletion removed."""
         folder = self.inbox.folder
-        # look for the note first: a deletion writes it after it has written the remaining lines
+        # look for the note first: a deletion writes the note after the remaining lines
         noted = folder.exists(gone_file(shard.path))
         content = folder.find(shard.path) if noted else None
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
@@ -281,7 +284,8 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # write a later number to an old claim, so that later searches begin at a later seal
+                # write the number of a later seal to an old claim, so that the next search begins
+                # there
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
@@ -296,7 +300,7 @@ class SealLog:
         self.inbox.renew(receipt, claim)
         found = self.find(receipt, claim.after, self.latest())
         if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
-            # a purge removed the hash after this process read the claim, so remove it again
+            # a purge removed the hash after this process read the claim, so remove the hash again
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:

@@ -161,7 +161,7 @@ def seal_of_shard(path: str) -> int:
 
 
 def place_of_shard(url: str) -> tuple[str, str] | None:
-    """Split a sealed shard's URL into its inbox's URL and its path there; None for other shards.
+    """Split a sealed shard's URL into URL of the inbox and path there; None for other shards.
 
     Examples
     --------

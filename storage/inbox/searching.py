@@ -1,4 +1,4 @@
-"""Search: finds the shards that hold documents with some ids, in one pass over all shards.
+"""Search: finds the shards that hold documents with given ids, in one pass over all shards.
 
 One pass serves all pending deletions by id, for any number of ids. Its progress is saved, so a
 killed process does not begin again.
@@ -24,7 +24,8 @@ SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
 # up to this many ids, a search for each of them is faster than reading the id of each line
 _FEW = 16
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # at most this many bytes of shards, and seals, in memory
+# at most this many bytes of shards, and this many seals, in memory
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64
 _NOTED = 64 << 20  # save the progress each time that this many bytes were searched
 
 
@@ -46,10 +47,10 @@ _SEARCHES: TypeAdapter[dict[str, Search]] = TypeAdapter(dict[Identity, Search])
 def search(
     log: SealLog, wanted: Mapping[str, Sequence[str]], beat: Callable[[int, int], None]
 ) -> dict[str, tuple[str, ...]]:
-    """Find the shards that hold documents with some ids, for several deletions at once.
+    """Find the shards that hold documents with given ids, for several deletions at once.
 
     `wanted` maps the identity of a deletion to ids. `beat` is called after each shard, with the
-    numbers of its seal and of the last seal. The inbox stores the progress.
+    number of the shard's seal and the number of the last seal. The inbox stores the progress.
     """
     folder, last = log.inbox.folder, log.latest()
     noted = read_searches(folder)
@@ -81,7 +82,7 @@ def search(
 
 
 def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
-    r"""Return the numbers of those lines of a shard whose documents have one of some ids.
+    r"""Return the numbers of those lines of a shard whose documents have one of the given ids.
 
     Examples
     --------
@@ -105,14 +106,14 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
 
 
 def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
-    """Return which of some ids, encoded as in the lines, a shard may hold."""
+    """Return which of the given ids a shard may hold; the ids are encoded as in its lines."""
     if len(ids) <= _FEW:
         return frozenset(one for one in ids if b'"id":"%b"' % one in content)
     return ids.intersection(_ID.findall(content))
 
 
 def read_searches(folder: Folder) -> dict[str, Search]:
-    """Read the saved progress of all searches, by the identity of their deletion."""
+    """Read the saved progress of all searches, by the identity of the deletion."""
     data, where = folder.find(SEARCHES), f"{folder.url}/{SEARCHES}"
     if data is None:
         return {}
@@ -149,7 +150,7 @@ def _places(content: bytes, text: bytes) -> Iterator[int]:
 def _contents(
     log: SealLog, numbers: range
 ) -> Iterator[tuple[Seal, list[tuple[SealedShard, bytes | None]]]]:
-    """Yield each seal with its shards and their bytes; None for a missing shard."""
+    """Yield each seal with its shards, each with its bytes; None for a missing shard."""
     waiting, nbytes = list[Seal](), 0
     for sealed in log.each(numbers):
         own = sum(shard.nbytes for shard in sealed.shards)

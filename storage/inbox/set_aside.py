@@ -1,7 +1,7 @@
 """Set aside: notes about sealed shards that the store cannot count yet.
 
-Their documents are acknowledged and stay in their shards. A note says why a shard is not counted.
-It is counted again on request, or after some of its documents were deleted.
+The documents are acknowledged and stay in the shards. A note says why a shard is not counted. The
+service tries again on request, or after some documents of the shard were deleted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class SetAside:
     """A shard of an inbox that the store cannot count.
 
     documents : number of documents sealed in it
-    gone : SHA-256 of the note about its deleted documents at the time when it was set aside; empty
-        if there was no note
+    gone : SHA-256 that the note about deleted documents of the shard had when the shard was set
+        aside; empty if there was no note
     retry : whether the next cycle of the service counts it again
     """
 
@@ -59,7 +59,7 @@ def set_aside(folder: Folder, path: str, documents: int, reason: str) -> SetAsid
 
 
 def find_set_aside(folder: Folder, path: str) -> SetAside | None:
-    """Read the note of a shard; None if it is not set aside. StoreError if it is damaged."""
+    """Read the note of a shard; None if there is no note, StoreError if the note is damaged."""
     name = set_aside_file(path)
     data, where = folder.find(name), f"{folder.url}/{name}"
     return (
@@ -70,7 +70,7 @@ def find_set_aside(folder: Folder, path: str) -> SetAside | None:
 
 
 def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
-    """Read the notes of all shards set aside, in order of seals; StoreError if one is damaged."""
+    """Read the notes of all shards set aside, in order of seals; StoreError for a damaged note."""
     found = []
     for name in sorted(folder.names(SET_ASIDE)):
         place = f"{SET_ASIDE}/{name}"
@@ -86,7 +86,7 @@ def is_due(folder: Folder, note: SetAside) -> bool:
 
 
 def retry(folder: Folder, paths: list[str]) -> None:
-    """Let the service count shards in its next cycle; InvalidInput if one is not set aside."""
+    """Let the service count shards in its next cycle; InvalidInput if a shard is not set aside."""
     for path in paths:
         note = find_set_aside(folder, path)
         if note is None:

@@ -35,16 +35,18 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class StoredKind:
-    """How the records of a kind are stored in shards, and sent one by one.
+    """How the records of a kind are stored in shards, and how clients send them to the service.
 
-    foundation : class of the foundations of its stores
+    foundation : class of the foundation (the fixed definition of what is counted) of a store of
+        this kind
     reader : `reader(store, limits, storage_options)` reads the shards of a store
     fields : function that returns the fields of a record as it is sent to the service, or raises
         InvalidInput for a store whose records cannot be sent; None for a kind that the service
         does not accept
-    columns : columns of the records of a store; empty if they are texts
-    may_grow : whether records may be appended to a counted file
-    takes_texts : whether a record is a text whose words are counted
+    columns : function that returns the columns of the records of a store; empty if the records are
+        texts
+    may_grow : function that says whether records may be appended to a counted file
+    takes_texts : function that says whether a record is a text whose words are counted
     """
 
     foundation: Any

@@ -31,7 +31,7 @@ def reader_of(
 
 
 def fields_of(store: Snapshot) -> tuple[RecordField, ...]:
-    """Return the fields of records sent to the service; InvalidInput if it accepts none."""
+    """Return the fields of records for the service; InvalidInput if the service accepts none."""
     known = STORED_KINDS.get(store.kind)
     if known is None or known.fields is None:
         raise InvalidInput(

@@ -29,8 +29,8 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
     if sequences.named:
         raise InvalidInput(
             f"{store.url} counts sequences that continue from record to record "
-            f"({', '.join(sequences.columns)}), but requests arrive in any order; count them with "
-            "`streaming-moments update`, or create a store of whole sequences"
+            f"({', '.join(sequences.columns)}), but requests arrive in any order; count the "
+            "sequences with `streaming-moments update`, or create a store of whole sequences"
         )
     if sequences.columns:
         return tuple(map(symbols_field, sequences.columns))

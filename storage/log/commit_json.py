@@ -58,7 +58,7 @@ def expired_to_json(commit: Commit) -> dict[str, Any]:
     """Return the content that replaces an expired commit.
 
     As long as a file has this content, no other commit can take the number of the version. The
-    writer of the commit can still recognise it as its own.
+    writer of the commit can still recognise the commit as its own.
     """
     return {
         "version": commit.version,
@@ -115,7 +115,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     if isinstance(written.get("source"), ModelSource):
         written["source"] = _flat(written["source"])
     for name in _LEFT_OUT:
-        if not written.get(name, True):  # omit it, as in commits before the field existed
+        if not written.get(name, True):  # omit the field, as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]

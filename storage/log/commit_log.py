@@ -265,6 +265,7 @@ class CommitLog:
         commit = commit_from_json(content, where)
         if commit.version != version:
             raise StoreError(
-                f"{where} holds version {commit.version} instead of its own; restore it from a copy"
+                f"{where} holds version {commit.version} instead of the version in its name; "
+                "restore it from a copy"
             )
         return commit

@@ -52,18 +52,18 @@ class Lineage(Extensible):
 
     vocabulary, basis : fingerprints of the vocabulary and basis. For kinds other than counts,
         `basis` is the fingerprint of the foundation, and `vocabulary` is empty.
-    row_blocks : number of row blocks B
+    row_blocks : number of blocks B into which the rows of the statistics are divided
     codocuments : whether co-document counts are stored
     form : JSON of the shard format
     dates : JSON that says where the dates of documents are found
     pilot : JSON that says how the vocabulary and basis were made
-    eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
+    eras : earlier, smaller vocabularies with the same core words and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
-    halves_by_content : whether a record's content decides to which half it belongs; otherwise its
-        place does
-    like : whether the store was created on the foundation of another store, so that both can be
-        merged
+    halves_by_content : whether a record's content decides to which half of the records it belongs;
+        otherwise the record's place decides
+    like : whether the store was created on the foundation of another store, so that the two stores
+        can be merged
     unknown : keys of later versions, preserved
     """
 
@@ -97,7 +97,7 @@ class Lineage(Extensible):
 
 
 def foundation_of(lineage: Lineage) -> tuple[object, ...]:
-    """Return what identifies the foundation of a lineage: its kind, its basis, and its halves."""
+    """Return what identifies the foundation of a lineage: kind, basis, and division into halves."""
     return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
@@ -112,8 +112,9 @@ class SegmentReference(Extensible):
     sign : 1 if its statistics are added, -1 if they are subtracted
     dates : days of its documents, if they have dates
     words : vocabulary size of the era in which it was counted; None means all words of the lineage
-    origin : name of the origin that its documents came from. If that store has them from an origin
-        of its own, "/" and the name of that origin follow. None if this store counted them
+    origin : name of the origin, the store that the documents came from. If that store has the
+        documents from an origin of its own, "/" and the name of the second origin follow. None if
+        this store counted the documents
     unknown : keys of later versions, preserved
     """
 
@@ -130,7 +131,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether the documents came from an origin, which may have pulled them from elsewhere."""
+        """Whether the documents came from an origin, which may itself have pulled them."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 
@@ -140,9 +141,11 @@ class Origin(Extensible):
 
     id : transaction of its first commit, which no other store has
     url : URL at which it was read
-    version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
-    purged : SHA-256 of the list of shards that were purged in that store; empty without any
-    within : identifiers of the stores whose documents that store holds in turn, sorted
+    version, time : the version of that store that was pulled, and the time of the pulled commit,
+        ISO 8601 in UTC
+    purged : SHA-256 of the list of shards that were purged in that store; empty if no shard was
+        purged
+    within : identifiers of further stores whose documents that store holds, sorted
     transaction : transaction of the pulled commit, which distinguishes the store from a copy that
         has diverged; empty in stores of earlier writers
     unknown : keys of later versions, preserved
@@ -160,14 +163,15 @@ class Origin(Extensible):
 
 @dataclass(frozen=True)
 class SegmentSum(Extensible):
-    """Stored sum of some segments, which is read in their place.
+    """Stored sum of some segments, which is read instead of the segments.
 
-    Its ledger has the records of its segments, which remain in the store. If the sum is missing or
-    damaged, or lacks a ledger, the segments are read instead, with the same result.
+    The ledger of a sum has the records of its segments. The segments remain in the store. If the
+    sum is missing or damaged, or lacks a ledger, the segments are read instead, with the same
+    result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    of : identifiers of its segments, and of earlier sums that are parts of it
+    of : identifiers of the summed segments and earlier sums
     sign : the sign of all these segments and sums
     whole : whether it is the sum of all days except the latest day; the next such sum will replace
         this one
@@ -202,7 +206,7 @@ class ModelSource(Extensible):
     id : transaction of its first commit, which no other store has
     url : URL at which it was read
     name : name of the model in that store
-    version : the version of that store to whose statistics it was fitted
+    version : the version of that store to whose statistics the model was fitted
     unknown : keys of later versions, preserved
     """
 
@@ -221,8 +225,8 @@ class ModelReference(Extensible):
     manifest : SHA-256 of its manifest
     version : the version to whose statistics it was fitted; for a copied model, the latest version
         at the time of the copy
-    labels : names that users gave its topics, by number
-    source : the store that fitted it; None if it is this one
+    labels : names that users gave to the topics, by the number of the topic
+    source : the store in which the model was fitted; None if it is this store
     unknown : keys of later versions, preserved
     """
 
@@ -245,7 +249,7 @@ class Commit(Extensible):
     operation : "create", "append", "model", ..
     message : the user's message
     lineage : definition of the statistics
-    segments : segments whose signed sum is the state
+    segments : segments whose signed sum is the statistics of the version
     models : models by name, the latest last
     tags : for each tag, the name of its model
     skipped : URLs of shards that this commit skipped, each with the reason
@@ -256,7 +260,7 @@ class Commit(Extensible):
     forgotten : shards that must not be counted again
     sums : sums of its segments. Old writers also leave sums of removed segments here, which
         `live_sums` ignores.
-    origins : other stores whose documents it holds, by name
+    origins : other stores whose documents this version holds, by name
     unknown : keys of later versions, preserved
     """
 
@@ -331,7 +335,7 @@ class Commit(Extensible):
         return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        """Return the ranges of expired versions that result when some more versions expire."""
+        """Return the ranges of expired versions that result when `versions` expire, too."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
         if not gone:

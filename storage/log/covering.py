@@ -14,7 +14,7 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A stored sum of segments, which is read in place of these segments, its parts.
+    """A stored sum, which is read in place of its parts: segments, or other stored sums.
 
     If the sum is missing or damaged, the parts are read.
 
@@ -39,7 +39,7 @@ def reference_of(part: Part) -> SegmentReference:
 
 
 def segments_in(part: Part) -> tuple[SegmentReference, ...]:
-    """Return the segments of a part: itself, or all segments in a sum and its nested sums."""
+    """Return the segments of a part: the part itself, or all segments in a sum and nested sums."""
     if not isinstance(part, Summed):
         return (part,)
     return tuple(segment for one in part.of for segment in segments_in(one))
@@ -69,7 +69,7 @@ def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> S
 
 
 def days_of(references: Iterable[SegmentReference]) -> DateRange | None:
-    """Return the range of days of some segments; None if a segment has no days."""
+    """Return the range of days of the given segments; None if a segment has no days."""
     days = [one.dates for one in references]
     known = [one for one in days if one is not None]
     return reduce(or_, known) if known and len(known) == len(days) else None
@@ -111,7 +111,7 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
 def sums_among(
     segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]
 ) -> tuple[Summed, ...]:
-    """Return all sums of some segments, including sums that are parts of other sums."""
+    """Return all sums of the given segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
     # search again without sums of all days, as they hide other sums of the same segments

@@ -88,9 +88,9 @@ class Forgotten(Extensible):
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
         """Return why a shard must not be counted; None if it may be counted.
 
-        Documents that a service has sealed are compared by name alone. If another user sends the
-        same text, and the service accepts it, it must be counted. `content` is the fingerprint and
-        size, if known.
+        A shard of documents that were sent to a service is compared by name alone. If the service
+        accepts the same text from another user, the text must be counted. `content` is the
+        fingerprint and size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"
@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return the list with some shards purged: keyed hashes replace names and contents."""
+        """Return the list with the given shards purged: keyed hashes replace names and contents."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -150,7 +150,7 @@ class Forgotten(Extensible):
         return replace(self, withdrawn=tuple(one for one in self.withdrawn if one not in gone))
 
     def without(self, names: Iterable[str]) -> Forgotten:
-        """Return the list without any entry that forbids a shard with one of some names."""
+        """Return the list without any entry that forbids a shard with one of the given names."""
         if not self:
             return self
         spelled = {name for url in names for name in _names_of(url)}
@@ -264,7 +264,7 @@ def _is_compared(url: str, mark: str) -> bool:
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield the names that forbid to count a shard if they are forgotten or purged.
+    """Yield the names to look for among forgotten and purged names before a shard is counted.
 
     These are the names of the shard, of its file, and of the folders above it.
     """

@@ -20,14 +20,13 @@ from streaming_moments.storage.log.schema import Count, Extensible, checked
 READS = 6
 WRITES = 6
 # A store gets the lowest format that it needs. Each format has features that earlier versions of
-# the package lack (in brackets: what these versions would do):
+# the package lack (in brackets: what these earlier versions would do):
 # 2: length weights
 # 3: separate counts of half of the documents
 # 4: tables of categorical columns
-# 5: forgotten shards (they would count these again), dates with time zones (they would use other
-#    days), origins (they would merge segments of several), and copied models (a purge would not
-#    delete these)
-# 6: the content of a document decides to which half it belongs (they would use its place)
+# 5: forgotten shards (count such shards again), dates with time zones (use other days), origins
+#    (merge segments of several origins), and copied models (not delete such models in a purge)
+# 6: the content of a document decides to which half it belongs (use the place of the document)
 # Earlier versions may read stores of formats 5 and 6, but must not write to them.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 # first version of the package that reads and writes each format
@@ -106,7 +105,7 @@ class StoreFormat(Extensible):
         if self.min_writer > WRITES:
             raise FormatError(
                 f"writing {url} needs a version of streaming-moments that supports store format "
-                f"{self.min_writer}, and this one supports {WRITES}; {_upgrade(self.install)}"
+                f"{self.min_writer}, and this version supports {WRITES}; {_upgrade(self.install)}"
             )
 
 
@@ -126,7 +125,10 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
 
 
 def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
-    """Raise the format of a store to what a foundation needs, so that older versions refuse it."""
+    """Raise the format of a store to what a foundation needs.
+
+    Versions of the package that lack a needed feature then refuse the store.
+    """
     before = read_format(folder)
     raised = before.raised(foundation)
     if raised != before:
@@ -168,7 +170,8 @@ def read_format(folder: Folder) -> StoreFormat:
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "
-            f"format {needed}, and this one supports {READS}; {_upgrade(content.get('install'))}"
+            f"format {needed}, and this version supports {READS}; "
+            f"{_upgrade(content.get('install'))}"
             f"{_doubt(data, where)}"
         )
     content = unseal(data, where)

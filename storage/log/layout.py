@@ -48,12 +48,12 @@ def segment_folder(segment: str) -> str:
 
 
 def model_folder(name: str, identity: str) -> str:
-    """Return the folder of a model; the identity separates two writers that use the same name."""
+    """Return the folder of a model; `identity` separates models of one name by two writers."""
     return f"{MODELS}/{name}/{identity}"
 
 
 def pass_folder(polishing: str, number: int, part: str) -> str:
-    """Return the folder of the sums of one pass over a part of the documents, during a polish."""
+    """Return the folder of the sums that a pass of a polish makes over a part of the documents."""
     return f"{POLISHING}/{polishing}/{number}-{part}"
 
 
@@ -110,7 +110,7 @@ class SegmentLayout:
     """How the statistics of a segment are cut into chunks.
 
     row_blocks : number of interleaved row blocks B, `1 <= B <= n`; row i is at `[i % B, i // B]`
-    rows : number of counted rows, if the foundation has more
+    rows : number of counted rows, if the foundation has more rows
     """
 
     foundation: Foundation
@@ -120,8 +120,8 @@ class SegmentLayout:
     def of_first(self, rows: int | None) -> SegmentLayout:
         """Return the layout of the first `rows` rows only; None means all rows.
 
-        As blocks are interleaved, a block of fewer rows holds the leading rows of the same block of
-        more rows.
+        Row i is in row block `i % B` of both layouts. So each row block of the returned layout
+        holds the first rows of the row block with the same number in this layout.
         """
         return replace(self, rows=None if rows == self.foundation.rows else rows)
 

@@ -155,7 +155,7 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some segments; each is added or subtracted, as its sign says."""
+        """Return the ledger of segments; each segment is added or subtracted, as its sign says."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
@@ -182,7 +182,7 @@ class Ledger:
         return ShardRecord(**{name: self.table[name][place].as_py() for name in [*COLUMNS]})
 
     def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Return the records of some URLs in order; a row of nulls for each uncounted URL.
+        """Return the records of the given URLs in order; a row of nulls for each uncounted URL.
 
         Examples
         --------
@@ -388,9 +388,9 @@ def read_ledger(
     known: Ledger,
     sums: Iterable[SegmentSum] = (),
 ) -> Ledger:
-    """Read the ledger of some segments; tables in `known` are not read again.
+    """Read the ledger of the given segments; tables in `known` are not read again.
 
-    The records of segments with a sum among `sums` are read from the sum, as one file.
+    If `sums` has a sum of several segments, the records of these segments are read from one file.
     """
     tables = dict(known.tables)
     if any(reference.id not in tables for reference in references):
@@ -407,7 +407,10 @@ def read_ledger(
 
 
 def _read_sums(folder: Folder, parts: Iterable[Part], tables: dict[str, pa.Table]) -> None:
-    """Add to `tables` those of segments that it lacks, from their sums or sums nested in these."""
+    """Add the records of segments that `tables` lacks, if a stored sum of the segments has them.
+
+    If a sum is missing or has no records, this function tries earlier sums that are parts of it.
+    """
     waiting = [part for part in parts if _lacks(part, tables)]
     while waiting:
         found = tables_of_sums(folder, waiting)
@@ -441,7 +444,7 @@ def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.
 def _ledger_files(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> Iterator[tuple[SegmentReference, bytes | None, str]]:
-    """Yield for each segment or sum the content of its ledger, or None, and the ledger's place."""
+    """Yield each segment or sum, the content of its ledger file or None, and the file name."""
     manifests = segment_manifests(folder, references)
     names = [f"{segment_folder(one.id)}/{SHARDS}" for one in references]
     there = [name for name, one in zip(names, manifests, strict=True) if SHARDS in one.files]
@@ -454,5 +457,5 @@ def _ledger_files(
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Return what share of the tokens of shards is outside the vocabulary; None without tokens."""
+    """Return the share of tokens outside the vocabulary in shards; None if there are no tokens."""
     return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

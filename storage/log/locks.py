@@ -22,7 +22,8 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-# this many of the latest notes of a lock are not deleted; a run with an older note has lost it
+# this many of the latest notes of a lock are not deleted; a run with an older note has lost the
+# lock
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # bounds, in seconds, of the random wait between two attempts to get a lock
 _BEATS = 8  # a thread renews a lock this many times before the lock would expire
@@ -105,8 +106,8 @@ class Lock:
                 if not _was_silent_since(folder, number, now, note.expiry):
                     raise LockHeld(
                         f"{folder.url}/{_file(number)} holds the lock {until}. By the storage's "
-                        f"clock, that is later than its expiry of {note.expiry} allows, so a "
-                        "clock was wrong. The lock becomes free if its run does not renew it for "
+                        f"clock, that is later than the lock's expiry of {note.expiry} allows, so "
+                        "a clock was wrong. The lock becomes free if its run does not renew it for "
                         "that long; delete this file if no run is active"
                     )
             elif held and now < note.until:
@@ -153,7 +154,7 @@ class Lock:
             if _read(self.folder, mine.number).holder != self.holder:
                 raise LockHeld(
                     f"another run took over the lock of {self.folder.url}; run this again "
-                    "after it has ended, or give the lock a longer expiry"
+                    "after the other run has ended, or give the lock a longer expiry"
                 )
             # an earlier attempt of this run created the note, but the reply was lost
             return mine._next(released)
@@ -171,7 +172,7 @@ class Lock:
 def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
     """Hold the lock of a store during a `with` block; a thread renews it.
 
-    Raises LockHeld if another run holds it, or took it over before the block ended.
+    Raises LockHeld if another run holds the lock, or took it over before the block ended.
     """
     latest, over = [Lock.acquire(folder, expiry, patience)], Event()
 
@@ -243,7 +244,7 @@ class _Note:
 
 
 def _latest(folder: Folder) -> int:
-    """Return the number of the latest note of the lock; 0 without any."""
+    """Return the number of the latest note of the lock; 0 if there are no notes."""
     listed = [_FILE.fullmatch(name) for name in folder.names(LOCKS)]
     return max((int(found[1]) for found in listed if found), default=0)
 

@@ -28,7 +28,8 @@ class FileRecord:
     """One file as it was written.
 
     sha256 : 64 hexadecimal digits
-    largest : largest magnitude of its numbers, for files whose sums must stay below a bound
+    largest : largest magnitude of the numbers in the file, for files whose sums must stay below a
+        bound
     """
 
     path: str
@@ -93,7 +94,7 @@ def _records(files: _FilesJson) -> dict[str, FileRecord]:
 
 
 def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Read the manifests of some folders, given the committed SHA-256 of each.
+    """Read the manifests of several folders, given the committed SHA-256 of each manifest.
 
     Raises StoreError also for a manifest that differs from the committed one.
     """
@@ -150,7 +151,9 @@ def read_folders(
     for name, files, paths in chosen:
         for path in paths:
             if path not in files:
-                raise StoreError(f"{folder.url}/{name}/{MANIFEST} does not list {path}; restore it")
+                raise StoreError(
+                    f"{folder.url}/{name}/{MANIFEST} does not list {path}; restore the manifest"
+                )
     contents = iter(
         folder.read_all(
             [f"{name}/{path}" for name, _, paths in chosen for path in paths],

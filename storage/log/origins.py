@@ -32,7 +32,7 @@ def name_in(origin: str, url: str) -> str:
 
 
 def names_of(origin: str) -> str:
-    """Return how the ledger's names of shards begin that exist only at the site of an origin."""
+    """Return the beginning of ledger names of shards that exist only at the site of an origin."""
     return f"{OF_ORIGIN}{origin}/"
 
 

@@ -72,8 +72,8 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
         raise StoreError(
             f"{where} is not a table of shard records ({error}); restore it"
         ) from error
-    # convert names, as earlier versions of the package did not remove signatures, or write hosts in
-    # lower case
+    # convert names: earlier versions of the package neither removed signatures nor converted hosts
+    # to lower case
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))

@@ -23,7 +23,8 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 # storage
 AT_ONCE = 8
 _BATCH = 4 << 20  # limit of the bytes of files in a batch; a larger file is a batch of its own
-# limit of the bytes of files in memory; two files may be in memory even if they exceed it
+# limit of the bytes of files in memory; two files may be in memory even if together they exceed the
+# limit
 _HELD = 64 << 20
 
 
@@ -32,9 +33,10 @@ def copy_segment(
 ) -> Uncommitted:
     """Copy a segment of another store into this one under a new identifier.
 
-    Every file is read and compared with its hash. On one disk it then gets a hard link in place of
-    a copy: files of a segment never change, and each store deletes only its own names. The manifest
-    stays as it is, so its SHA-256 identifies the segment later.
+    Every file is read and compared with its hash. If both stores are on one disk, the file then
+    gets a hard link instead of a copy: files of a segment never change, and each store deletes only
+    its own names. The manifest is copied unchanged, so the SHA-256 of the manifest identifies the
+    segment later.
 
     A new identifier is needed although the content is known: garbage collection may be deleting the
     files of an earlier copy.
@@ -69,9 +71,9 @@ def copy_segment(
 
 
 def bytes_held(nbytes: float, largest: float) -> float:
-    """Return how many bytes of files are in memory, at most, while some segments are copied.
+    """Return how many bytes of files are in memory, at most, while segments are copied.
 
-    `nbytes` is the size of all their files, `largest` that of the largest file.
+    `nbytes` is the size of all files of the segments, `largest` the size of the largest file.
 
     Examples
     --------

@@ -48,7 +48,8 @@ def fresh_records(
 ) -> pa.Table:
     """Return records of the shards of an origin that are new in a pull.
 
-    They are in the segments `news` of the origin, but not in `theirs`, those of the previous pull.
+    These shards are in the segments `news` of the origin, but not in `theirs`, the segments of the
+    previous pull.
     """
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
@@ -98,12 +99,12 @@ def refusal(
 def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
     """Find records whose shards, or copies of them, are also counted by other segments.
 
-    Returns the places of these records, and the names that the first few have in the other
-    segments. Shards without documents are not compared by content.
+    Returns the places of these records, and the names that the first few of the shards have in the
+    other segments. Shards without documents are not compared by content.
     """
     urls = records["url"]
     overlaps = dict(others.overlaps(urls))
-    # first select the counted names that are among the new ones, as these are few
+    # first select the counted names that are also new names, because there are few such names
     counted = others.table["url"]
     same = pc.is_in(urls, counted.filter(pc.is_in(counted, urls)))
     within = pc.is_in(urls, pa.array(list(overlaps), pa.string()))

@@ -96,7 +96,7 @@ def _nested(mine: Lineage, theirs: Lineage) -> bool:
     """Whether one store has all vocabularies of the other, so that their segments can be added.
 
     If the stores count half of the documents separately, the first vocabularies must be equal,
-    because they decide to which half a document belongs.
+    because the words of the first vocabulary decide to which half a document belongs.
     """
     firsts = {(one.eras[0].basis if one.eras else one.basis) for one in (mine, theirs)}
     same = len(firsts) == 1 or not mine.halves

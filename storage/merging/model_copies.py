@@ -79,8 +79,8 @@ def pull_model(
     ForeignStatistics
         The foundations differ. The error describes the differences.
     InvalidInput
-        The other store is this one, its model has other words than this store, or another model of
-        this store has the name.
+        The other store is this store, the model has other words than this store, or another model
+        of this store has the name.
     StoreError
         There is no such model, or a store cannot be read or written.
 
@@ -96,7 +96,7 @@ def pull_model(
     source_id = Owner.at(other.url, other.folder.storage_options).birth
     if source_id == Owner.at(store.url, store.folder.storage_options).birth:
         raise InvalidInput(
-            f"{other.url} is {store.url} itself, or a copy of it, and has its models already"
+            f"{other.url} is {store.url} itself, or a copy of it, and both have the same models"
         )
     require_adding_up(store, other)
     asked = model or (PUBLISHED if PUBLISHED in other.commit.tags else None)

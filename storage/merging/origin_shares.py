@@ -27,7 +27,7 @@ class OriginShares:
 
 
 def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShares, ...]:
-    """Return shares of topics in the documents of each origin, first in those of the store itself.
+    """Return shares of topics by origin; documents that the store itself counted come first.
 
     The vocabulary of `store` begins with the words of the model. Origins without a token are
     omitted. Raises InvalidInput for a store without origins.
@@ -53,7 +53,7 @@ def only_of(store: MomentStore, origin: str) -> MomentStore:
 
     `origin` "" means the documents that the store counted itself.
 
-    Raises InvalidInput for a store without origins, or without this one.
+    Raises InvalidInput for a store without origins, or without this origin.
 
     Examples
     --------

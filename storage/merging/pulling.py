@@ -2,8 +2,8 @@
 
 Segments are copied unchanged, each with its sign and its days, so the sum of all segments equals
 that of one store that counted everything. A later pull copies new segments, and drops segments that
-the other store no longer has. Equal segments have the same SHA-256 of their manifest. Two stores on
-one disk share the files of such a segment.
+the other store no longer has. Segments are equal if their manifests have the same SHA-256. Two
+stores on one disk share the files of equal segments.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Pull:
     left_out : shards that were omitted because of `unique`, as other segments count them
     purged : shards that the origin has purged, and that were now purged from `store`, with the
         versions that had them
-    withdrawn : number of stores that the origin has purged as origins of its own, and that were now
-        purged from `store`
+    withdrawn : number of stores that the origin had merged and has purged, and that were now purged
+        from `store`
     """
 
     store: MomentStore = field(repr=False)
@@ -103,7 +103,7 @@ def pull(
     other : MomentStore
         Store on the same foundation; it is only read.
     name : str, optional
-        Name of the origin; by default the name that it already has, or the last part of its URL.
+        Name of the origin; by default the present name of the origin, or the last part of its URL.
     unique : bool
         Leave out segments whose shards are all counted by this store, or by another origin.
     least_documents : int
@@ -119,9 +119,9 @@ def pull(
     ForeignStatistics
         The foundations of the two stores differ. The error describes the differences.
     InvalidInput
-        The other store is this one, includes this one, is a copy of an origin, was purged from this
-        one, or has too few documents. Or another origin has the name. Or a shard would be counted
-        twice, or was forgotten by this store; the error names the shard.
+        The other store is this store, includes this store, is a copy of an origin, was purged from
+        this store, or has too few documents. Or another origin has the name. Or a shard would be
+        counted twice, or was forgotten by this store; the error names the shard.
     StoreError
         A store cannot be read or written, or the other store is at an earlier version than at the
         previous pull.

@@ -26,7 +26,7 @@ class Purged:
     """What origins have purged since the last pull, and how to purge it from this store.
 
     shards : names that the purged shards have in this store
-    stores : identifiers of the stores that origins have purged as origins of their own
+    stores : identifiers of stores that an origin of this store had merged, and has purged
     changes : fields of the commit that the purge changes
     """
 
@@ -92,7 +92,8 @@ def _gone(
     """Return the names in this store of shards that an origin has purged.
 
     In earlier versions, the origin may have had other names. Omits shards that the origin has
-    counted again since, and shards that also came from other stores, which must purge them first.
+    counted again since. Also omits shards that came from another store, too: that store must
+    purge the shards first.
     """
     forgotten = source.other.commit.forgotten
     held = {part.id: part for commit in log for part in _parts_of(commit, source.origin.id)}

@@ -1,7 +1,7 @@
 """Shared foundation: the definition of a store without its counts, for stores that can be merged.
 
-Its file is JSON, sealed like the files of a store. It contains the lineage, which describes how
-shards are read, and copies of the files of vocabulary and basis.
+The file is JSON with a checksum, like the files of a store. The file contains the lineage, which
+describes how shards are read, and copies of the files of vocabulary and basis.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def create_like(
     storage_options: Mapping[str, Any] | None = None,
     single_writer: bool = False,
 ) -> MomentStore:
-    """Create an empty store on the foundation of another, so that the two can be merged.
+    """Create an empty store on the foundation of another store, so that the two can be merged.
 
     Arguments and errors are as for `MomentStore.create`. Also raises StoreError if the files do not
     match the lineage.

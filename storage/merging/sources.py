@@ -19,15 +19,15 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 class OriginChanged(StoreError):
-    """Another writer has changed an origin of this store, so its source must be read again."""
+    """Another writer has changed an origin of this store, so the other store must be read again."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Version of another store that is pulled into this one, and its name in this one.
+    """A version of another store that is pulled into this store, and its name as an origin here.
 
-    wanted : its segments, except those that count nothing new; they name their origins as this
-        store does
+    wanted : segments of that version, except segments that count nothing new. The segments name
+        each origin as this store names it
     least : segments with fewer documents than this are refused
     again : whether to count shards that this store has forgotten or purged
     left_out : names of shards that are not pulled, because other segments count them
@@ -66,7 +66,8 @@ def sources_of(
         twin = next((one.url for one in sources if one.name == name), None)
         if twin is not None:
             raise InvalidInput(
-                f"{twin} and {origin.url} are the same store, or copies of it; give only one"
+                f"{twin} and {origin.url} are the same store, or copies of one store; give only "
+                "one of them"
             )
         _require_separate(store, origins, origin, name)
         if name not in store.commit.origins:
@@ -140,7 +141,7 @@ def _origin(other: MomentStore) -> Origin:
 def _require_separate(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, name: str
 ) -> None:
-    """Refuse as an origin the store itself, one that includes it, and one merged already."""
+    """Refuse as an origin the store itself, a store that includes it, or a store merged already."""
     mine = Owner.at(store.url, store.folder.storage_options).birth
     if origin.id == mine:
         raise InvalidInput(
@@ -150,7 +151,7 @@ def _require_separate(
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} includes the documents of {store.url}, which would count twice",
-            "merge the other stores that it includes instead",
+            "instead, merge each other store that it includes",
         )
     theirs = {origin.id, *origin.within}
     for other, one in origins.items():
@@ -163,7 +164,7 @@ def _require_separate(
 
 
 def require_not_purged(head: Commit, source: Source) -> None:
-    """Refuse a store if all its documents, or all those of one of its origins, were purged here."""
+    """Refuse a store if all documents of the store or of one of its origins were purged here."""
     if source.again:
         return
     within = source.other.commit.origins
@@ -203,7 +204,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version of a copy of the origin, or a version before the one pulled last."""
+    """Refuse a copy of the origin, or a version that is earlier than the last pulled version."""
     before = head.origins.get(source.name)
     if before is None:
         return

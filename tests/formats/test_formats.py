@@ -228,7 +228,7 @@ def test_a_later_format_is_refused_with_the_version_to_install(copy, key, instal
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"supports store format 7, and this one supports 6; {remedy}$"
+    said = rf"supports store format 7, and this version supports 6; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))

@@ -92,7 +92,7 @@ def select(
 
     Each row of the table has the coherence (NPMI, UMass), the held-out log-likelihood and the
     weight of the smallest topic. --verbose adds UMass of more words, the captured spectrum and the
-    seconds. Numbers within the noise of the best one are marked.
+    seconds. The table marks numbers whose held-out log-likelihood is within the noise of the best.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-# The examples have documents on one day of each of `_WEEKS` weeks, `_EACH` on each of these days.
+# In each of `_WEEKS` weeks, one day has `_EACH` example documents.
 _WEEKS, _EACH = 4, 75
 _THEMES = MappingProxyType(
     {

@@ -23,13 +23,13 @@ _NIGHT = """\
 # The nightly job: streaming-moments nightly night.toml
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
-store = {store}              # the first night creates it
-shards = [                   # a night counts the new ones
+store = {store}              # the first run creates it
+shards = [                   # each run counts the new ones
 {shards}
 ]
-output = {output}           # a report and a page for each night, and index.html
+output = {output}           # a report and a page for each run, and index.html
 
-[create]                     # how the first night creates the store; options of `create`
+[create]                     # how the first run creates the store; options of `create`
 languages = ["auto"]         # removes the stop words of the languages of the documents
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
@@ -46,7 +46,7 @@ _SIZES = "max_topics = 32              # most topics that a refit can find"
 _TOPICS = """\
 topics = [5, 10, 20]         # fits the best of these
 # topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
-# the same settings for the example documents, which are few
+# the sizes in [create] for the example documents, which are few
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
 _FEW_TOPICS = """\
 topics = [2, 3, 4, 6]        # fits the best of these
@@ -131,7 +131,8 @@ def write_night_folder(
         if not shards:
             write_examples(staged / "documents", today)
         environment = staged / "environment"
-        environment.touch(mode=0o600)  # only its owner may read it, because it may contain secrets
+        # Only the owner may read this file, because it may contain secrets.
+        environment.touch(mode=0o600)
         environment.write_text(_ENVIRONMENT, encoding="utf-8")
         place = staged / "schedule"
         place.mkdir()

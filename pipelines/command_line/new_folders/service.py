@@ -13,7 +13,7 @@ from streaming_moments.pipelines.service.tokens import Role, add_token
 _SERVICE = """\
 # The service: streaming-moments serve service.toml
 # Paths start at the folder in which the command runs.
-store = "store"              # the first night creates it
+store = "store"              # the first run of the nightly job creates it
 tokens = "tokens.json"       # of callers: streaming-moments token add tokens.json NAME
 
 [listen]

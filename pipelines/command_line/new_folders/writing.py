@@ -30,8 +30,8 @@ def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) 
     whole = require_new(folder).resolve()
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
-        # Replace an existing folder, unless a shell may be in it or its parent is read-only: then
-        # move the files into it.
+        # Replace an existing folder by the new one. If a shell may be in the folder, or its parent
+        # is read-only, move the new files into the folder instead.
         closed = whole.is_dir() and not os.access(whole.parent, os.W_OK)
         inside = whole == Path.cwd() or closed
         with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:

@@ -193,8 +193,8 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    # `os.read` is used because `sys.stdin` holds a lock while it waits, and Python aborts if the
-    # lock is still held when it ends
+    # Use `os.read`: a read of `sys.stdin` holds a lock while it waits, and Python aborts if the
+    # lock is still held at the exit.
     while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

@@ -98,8 +98,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     server = server_of(create_app(service, log), wanted, say)
 
     def ended(number: int, frame: FrameType | None) -> None:
-        # This handles signals before the server listens. Later the server has its own handlers;
-        # when it ends, it raises the signals again, and they come here.
+        # This handles signals before the server listens. Later the server has its own handlers.
+        # When the server ends, it raises the signals again, and this function handles them.
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,1 +1,1 @@
-"""Commands for several stores with the same foundation."""
+"""Commands for several stores with the same foundation, that is, words, basis and rules."""

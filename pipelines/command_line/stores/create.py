@@ -47,7 +47,7 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """Return the options of a command; without `--kind`, change them as its first shards imply.
+    """Return the options of a command; without `--kind`, change them as the first shards imply.
 
     The last value is a line that says how the shards are read. If the options change, this function
     prints the line itself, unless the command answers in JSON, and returns "".
@@ -111,7 +111,8 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
-    # check this before the shards are read, because their errors would hide that STORE exists
+    # refuse an existing STORE before reading shards, because an error of a shard would hide this
+    # one
     require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(

@@ -23,7 +23,7 @@ dry_run_option = click.option(
 
 @contextmanager
 def under_lock(store: MomentStore) -> Iterator[MomentStore]:
-    """Yield the store under its lock, so that no nightly job changes it meanwhile."""
+    """Lock the store and yield it, so that no nightly job changes the store meanwhile."""
     journal = Journal(Lock.acquire(store.folder, _HOLDS), lambda step: None)
     try:
         with journal.kept():

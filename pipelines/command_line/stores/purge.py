@@ -59,10 +59,10 @@ def purge(
 ) -> None:
     """Erase SHARDS from all versions, models and files of STORE, for example to comply with a law.
 
-    The command reads the shards again. If they no longer exist, it counts all shards again that
-    were counted together with them. It stops if another process writes to STORE; run it again then.
-    Exit code 2: nothing has changed. Exit code 4: run the same command again to finish. `verify
-    --purged` checks the result.
+    The command reads SHARDS again. If SHARDS no longer exist, the command counts all other shards
+    again that were counted together with SHARDS. If another process writes to STORE, the command
+    stops, and you can run it again. Exit code 2: nothing has changed. Exit code 4: run the same
+    command again to finish. `verify --purged` checks the result.
     """
     if bool(shards) == (origin is not None):
         raise click.UsageError("give either SHARDS or --origin NAME.")

@@ -55,7 +55,7 @@ def rollback(
 ) -> None:
     """Restore STORE, or one tag, to an earlier state by a new commit.
 
-    Shards that VERSION counts are counted again, even if they were forgotten since.
+    STORE then has the counts of VERSION, also of shards that were forgotten since.
     """
     if (version is None) == (tag_name is None):
         raise click.UsageError("give a VERSION, or --model to move a tag back.")

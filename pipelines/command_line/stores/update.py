@@ -205,7 +205,7 @@ def _uncounted(store: MomentStore, url: str) -> bool:
 def _standard_input() -> Iterator[Shard]:
     """Yield standard input as a shard named by its content: JSON Lines, or lines of text.
 
-    A temporary file holds it, because a task may read it again.
+    A temporary file holds the input, because a task may read it again.
     """
     digest, first = hashlib.sha256(), b""
     with NamedTemporaryFile(prefix="streaming-moments-") as kept:

@@ -18,11 +18,11 @@ def measure_drift(
 ) -> Drift:
     """Measure how far a version has moved from an earlier one, and how well its basis fits.
 
-    Pair distributions are compared if `before` has the same core. The share outside the vocabulary
-    is measured in the shards counted since `before`; without `before`, in all shards. `n_topics` is
-    the number of leading eigenvalues that the basis should capture. For kinds other than documents,
-    only the share outside the vocabulary is measured. Raises BoundExceeded if two row blocks do not
-    fit into the memory budget.
+    Pair distributions are compared if `before` has the same core words. The share outside the
+    vocabulary is measured in the shards counted since `before`; without `before`, in all shards.
+    `n_topics` is the number of leading eigenvalues that the basis should capture. For a store that
+    does not count documents, only the share outside the vocabulary is measured. Raises
+    BoundExceeded if two row blocks do not fit into the memory budget.
     """
     states = DriftStates(store, before, n_topics, alpha0, run)
     of_documents = store.foundation.by_length

@@ -1,4 +1,4 @@
-"""The measures of drift, one entry for each: the function that computes it, and its names."""
+"""The measures of drift: for each, the function that computes the measure, and its names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunChart:
-    """Chart on a page: how a number changed over the last runs.
+    """Chart on a page: how a measure changed over the last runs.
 
-    title, note : texts above it
-    low, high : ends of its axis; None takes them from the values
+    title, note : texts above the chart
+    low, high : ends of the axis of values; None derives an end from the values
     percent : whether values are shares
     """
 
@@ -33,9 +33,9 @@ class RunChart:
 class NightColumn:
     """A column in the table of the last nightly runs, on the health page of the service.
 
-    head : its title
-    meaning : its explanation
-    form : format of its numbers
+    head : title of the column
+    meaning : explanation of the column
+    form : format of the numbers
     """
 
     head: str
@@ -52,14 +52,14 @@ Counted = tuple[str, str, str]
 class DriftMeasure:
     """Measure of `quality.Drift`.
 
-    key : its field in `Drift`, and its key in metrics and reports of nightly runs
+    key : field of `Drift`, and key of the measure in metrics and reports of nightly runs
     of : function that computes the measure; it returns None if the measure is unknown
     chart : function that makes a chart of the measure, from the nouns for what the store counts
     metric, help : name and help for Prometheus
-    text : name in `status`; without it the measure is not shown there
-    any_kind : whether stores of all kinds have it, or only those of documents
-    unknown : value of the measure for stores of kinds that do not have it
-    column : its column on the health page, if it has one
+    text : name in `status`; without a name, `status` does not show the measure
+    any_kind : whether stores of all kinds have the measure, or only stores of documents
+    unknown : value for stores that do not have the measure
+    column : column on the health page, if the measure has one
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""States of a store between which drift is measured, read from its row blocks."""
+"""Two versions of a store between which drift is measured, read from row blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _READING = "reading row blocks for drift"
 # A task holds a row block this many times: the block, a segment while it is read, and the core rows
-# of two states.
+# of two versions.
 _COPIES = 4
 
 
@@ -78,7 +78,7 @@ class DriftStates:
     def outside_share(self) -> float | None:
         """Return the share of tokens outside the vocabulary, in shards counted since `before`.
 
-        If no shard was counted since, return the share in all shards.
+        If no shard was counted since then, return the share in all shards.
         """
         old = set() if self.before is None else {record.url for record in self.before.ledger()}
         records = list(self.store.ledger())
@@ -111,7 +111,7 @@ def pair_total(core: NDArray[np.int64]) -> int:
 
 
 def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, after: int) -> float:
-    """Return the contribution of one row block of two versions to their distance."""
+    """Return the contribution of one row block to the distance of two versions."""
     return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
 
 
@@ -122,5 +122,5 @@ def _same_core(before: MomentStore, store: MomentStore) -> bool:
 
 
 def _pair_rows(core: NDArray[np.int64]) -> PairRows:
-    # both states have the same core and the same blocks, so words need no matching
+    # both versions have the same core words and the same row blocks, so words need no matching
     return PairRows("", 0, 1, core[:, :-1])

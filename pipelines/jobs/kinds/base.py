@@ -56,7 +56,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Made:
-    """A new foundation, how shards are read for it, and a phrase about its origin."""
+    """A new foundation, how to read shards for it, and a phrase that says what it was made from."""
 
     foundation: Any
     reading: Mapping[str, Any]
@@ -67,7 +67,7 @@ class Made:
 class Redraw:
     """How a store of a kind gets another foundation, on which its shards are counted again.
 
-    known : returns options of the pilot for an old store, which did not record them
+    known : returns options of the pilot that stores of early versions of this package do not record
     begun : `begun(store, shards, options, halves, run)` returns the store with a new, empty lineage
     renewed : returns a phrase about the new parts of a foundation
     """
@@ -109,8 +109,8 @@ def _no_sights(columns: Mapping[str, str], text_column: str) -> Sequence[Sight]:
 class KindJobs:
     """How stores of a kind are created.
 
-    foundation : class of its foundations
-    takes : options of `create` that only some kinds have
+    foundation : class of the foundations of the kind
+    takes : options of `create` that this kind accepts, but not all kinds
     create : creates a store; arguments as in `create_kind`
     form : returns, for given options, where records are, with their `columns`; None for documents.
         Raises InvalidInput for impossible columns

@@ -1,4 +1,4 @@
-"""Edges: the nodes of a graph from all shards, and a sketch if there are many nodes."""
+"""Create stores of edges: list the nodes of all shards, and make a sketch if there are many."""
 
 from __future__ import annotations
 

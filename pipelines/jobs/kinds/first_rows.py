@@ -23,7 +23,7 @@ _FOOTER = 8  # number of last bytes of a Parquet file, which begin with the leng
 def first_rows(
     shard: Shard, form: ShardFormat, storage_options: Mapping[str, object] | None
 ) -> pa.Table | None:
-    """Read up to 100 rows of a shard with columns; return None for another format.
+    """Read up to 100 rows of a shard; return None for a format without columns.
 
     A Parquet file with a large first row group gives its columns without rows. If reading fails,
     return None, because the job that reads the whole shard reports the error.
@@ -38,7 +38,7 @@ def first_rows(
                 return _of_json(_lines(stream))
             if kind in ("csv", "tsv"):
                 return _of_csv(_lines(stream), "," if kind == "csv" else "\t")
-    # ignore errors here, because the job that reads the whole shard reports them with their place
+    # ignore errors here, because the job that reads the whole shard reports the place of an error
     except (OSError, ValueError, EOFError, RecursionError, pa.ArrowException, csv.Error):
         pass
     return None

@@ -26,7 +26,8 @@ def like_a_record(table: pa.Table) -> str | None:
     'train'
     """
     names: list[str] = table.column_names
-    # allow fewer words for a single column, because its name need not distinguish it from others
+    # allow fewer words in the name of a single column, because this name need not distinguish
+    # columns
     most = _WORDS - (len(names) == 1)
     for name in names:
         if len(name.split()) > most or len(name) > _LONGEST or _NUMBER.fullmatch(name.strip()):

@@ -53,8 +53,8 @@ def recognised(
     if kinds == {shape.kind} or not shards:
         what = "rows of a table" if counting.categories else "documents"
         return _by((shape.kind, Sight(what)), shape, counting)
-    # If the columns of a shard fit no kind, use the kind of `shape` if the given options allow it,
-    # or else all kinds that they allow.
+    # If the columns of a shard fit no kind, use the kind of `shape` if the given options allow this
+    # kind, or else all kinds that these options allow.
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}
@@ -102,7 +102,7 @@ def _of_shard(
 ) -> tuple[list[tuple[str, Sight]], str]:
     """Return each kind and way to read a shard, and a warning if it seems to lack a header line.
 
-    Usual names of columns decide before their types.
+    The usual names of columns decide first; other columns are recognised by type.
     """
     warning = ""
     if FORMATS[counting.form.kind_of(shard.url)].holds(counting.form) == "vectors":

@@ -1,4 +1,4 @@
-"""Jobs of kinds: how stores of each kind are created, one line each."""
+"""List, for each kind, how its stores are created and rebased."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences: an alphabet, and a sketch of it, from a pilot of shards."""
+"""Create stores of sequences: choose the alphabet and a sketch of it from a pilot of shards."""
 
 from __future__ import annotations
 

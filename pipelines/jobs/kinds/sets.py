@@ -1,4 +1,4 @@
-"""Sets: the features of rows, and a sketch of them, from a pilot of shards."""
+"""Create stores of sets: choose the features and a sketch of them from a pilot of shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors: a grid and a sketch of rows of numbers, from a pilot of shards."""
+"""Create stores of vectors: choose a grid and a sketch of the rows from a pilot of shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views: words of three columns, and sketches of them, from a pilot of shards."""
+"""Create stores of views: choose words of three columns, and sketches, from a pilot of shards."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _policy_found(
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
-    """Return the rows of a pilot as one table, and a phrase about them that calls them `what`."""
+    """Return the rows of a pilot as one table, and a phrase in which they are called `what`."""
     samples = sampling.samples(sample_rows, columns)
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents

@@ -35,8 +35,8 @@ class Compared:
 
     new : shards that are not counted
     same : number of shards that are counted with their current content
-    changed : shards that were counted with other content, each with its record and its current
-        fingerprint
+    changed : shards that were counted with other content, each with the ledger record and the
+        current fingerprint
     waiting : files that have grown and end in an incomplete record, with the bytes of that record
     """
 
@@ -49,7 +49,7 @@ class Compared:
 def compare(
     ledger: Ledger, shards: Sequence[Shard], run: Run, form: ShardFormat | None = None
 ) -> Compared:
-    """Look shards up in the ledger, and compare the fingerprints of those that are in it.
+    """Look shards up in the ledger, and compare fingerprints for shards that the ledger records.
 
     If the storage has listed a mark of the content of a shard, this mark is compared. Other shards
     are read, on the cluster if there is much to read. With `form`, records that were appended to a
@@ -90,8 +90,8 @@ def _grown(
 ) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
     """Compare files that have grown with their counted beginnings.
 
-    Returns their new parts, the files whose beginning has changed, and the bytes of incomplete
-    records.
+    Returns the new parts of the files, the files whose beginning has changed, and the bytes of
+    incomplete records.
     """
     if form is None or not len(listed):
         return ShardTable.of([]), listed, ()
@@ -139,7 +139,7 @@ def _not_files(urls: pa.ChunkedArray) -> pa.ChunkedArray:
 def _changed(
     ledger: Ledger, *parts: tuple[ShardTable, pa.ChunkedArray]
 ) -> tuple[tuple[Shard, ShardRecord, str], ...]:
-    """Return shards with their records and their current marks, sorted by URL."""
+    """Return shards with ledger records and current fingerprints, sorted by URL."""
     found = [
         (shard, ShardRecord(**row), mark)
         for shards, marks in parts

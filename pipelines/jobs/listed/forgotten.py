@@ -23,7 +23,7 @@ Reasons = tuple[tuple[str, str], ...]  # names of shards, each with the reason f
 def without_forgotten(
     forgotten: Forgotten, new: ShardTable, run: Run
 ) -> tuple[ShardTable, Reasons]:
-    """Return new shards without forgotten and purged ones, and why each of these is skipped.
+    """Return the new shards that are neither forgotten nor purged, and why the others are skipped.
 
     If the storage has no mark of the content of a shard, the shard is read if a forgotten shard has
     the same size. The commit refuses the remaining cases: shards forgotten meanwhile, and shards

@@ -39,7 +39,7 @@ class Moved:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether a service has sealed its documents."""
+        """Whether a service has sealed the documents of the shard."""
         return self.url.endswith(SEALED_NAME)
 
     @property
@@ -73,11 +73,11 @@ def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
 def without_moved(
     ledger: Ledger, new: ShardTable, run: Run
 ) -> tuple[ShardTable, tuple[Moved, ...]]:
-    """Return the new shards that have not moved since they were counted, and those that have.
+    """Return the new shards without moved copies of counted shards, and the moved ones.
 
     Only shards whose fingerprints identify their content are compared. Documents that a service has
-    sealed are the same in any folder, even if their earlier file still exists, unless the seals
-    show that they are of different batches.
+    sealed are the same in any folder, even if the earlier file still exists. Such documents
+    are different only if the seals are of different batches.
     """
     alike = _alike(ledger, new)
     if not alike:
@@ -110,7 +110,7 @@ def refusal_of_moved(moved: Sequence[Moved], store: str) -> InvalidInput:
 
 
 def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
-    """Map the index of each new shard to counted shards with its file name and its size."""
+    """Map the index of each new shard to counted shards with the same file name and size."""
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])
@@ -150,8 +150,8 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            # These shards may still exist in a folder that cannot be listed. So new shards with the
-            # same content count as copies of them, not as moved shards.
+            # Shards in a folder that cannot be listed may still exist. So new shards with the same
+            # content count as copies, not as moved shards.
             continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone

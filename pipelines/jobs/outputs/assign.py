@@ -23,7 +23,7 @@ def assign(job: OutputJob) -> Written:
     if not {*options.views} <= {*model.columns}:
         raise InvalidInput(
             f"the given views are {', '.join(options.views)}, but the views of the model are "
-            f"{', '.join(model.columns)}; give some of these"
+            f"{', '.join(model.columns)}; give some of the model's"
         )
     words = sum(map(len, model.tables.values()))
     plan = plan_transform(words, model.n_topics, *job.room)

@@ -36,7 +36,7 @@ _PATIENCE = timedelta(minutes=10)
 
 
 def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
-    """Claim the folder into which a job writes a file for each shard; errors as in `claimed`.
+    """Reserve the folder into which a job writes a file for each shard; errors as in `claimed`.
 
     `content` names the options of the job on which the content of the files depends. Raises
     InvalidInput if two shards would write the same file.
@@ -70,9 +70,9 @@ def claimed(
 
     Raises OutputOfAnother, and changes nothing, if the folder holds files of another model or of
     other options. Raises StoreError if the folder cannot be read or written, its bucket is missing,
-    or another run has been replacing its files for ten minutes.
+    or another run has been replacing the files in the folder for ten minutes.
 
-    replace : delete files of another model first; otherwise they are an error
+    replace : delete files of another model first; otherwise such files raise OutputOfAnother
     tell : called with a warning if files in the folder do not name the model that wrote them
     """
     note = read_note(folder)
@@ -116,7 +116,8 @@ def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
         if note is not None and not replace:
             _require_same(note, by, folder)
         if note is None or note.replacing or note.by.differs(by):
-            # replace the note first, so that a run of the other model stops writing
+            # replace the note before the files are deleted, so that a run of the other model that
+            # is still writing into the folder stops
             folder.write(NOTE, OutputNote(by, replacing=True).sealed())
             folder.sync("")
             folder.delete(files_of_outputs(folder))

@@ -22,8 +22,8 @@ from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
 # A task holds this many arrays for a piece of a shard: posteriors, back pointers of the Viterbi
-# algorithm, and start distributions. Each can have as many rows as the piece has symbols. Start
-# distributions need one row for each sequence, but every sequence may have only one symbol.
+# algorithm, and start distributions. Each array can have as many rows as the piece has symbols.
+# Start distributions need one row for each sequence, but every sequence may have only one symbol.
 _PIECE_ARRAYS = 3
 
 
@@ -89,7 +89,7 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
     """Return columns `name` and `from`: names of sequences, and numbers of their first symbols.
 
-    A column is null where these are unknown.
+    A column is null where the name or the number is unknown.
     """
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:

@@ -19,11 +19,11 @@ _ROWS = 1 << 17
 def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder) -> str:
     """Write one Parquet file with a row for each node, by decreasing degree, and return its URL.
 
-    The degree was counted when the store was created. `output` is claimed for the model, and the
-    file appears whole or not at all. `community` is the community with the largest membership, or
-    null for a node without edges. `error` is the expected L1 error of the memberships, or null if
-    the store does not count the edges in two halves. Raises OutputOfAnother if another model has
-    claimed the folder meanwhile.
+    The degree was counted when the store was created. `output` is a folder that was reserved for
+    this model. The file appears whole or not at all. `community` is the community with the largest
+    membership, or null for a node without edges. `error` is the expected L1 error of the
+    memberships, or null if the store does not count two halves of the edges separately. Raises
+    OutputOfAnother if another model has claimed the folder meanwhile.
     """
     return write_columns(output, MEMBERSHIPS, _parts(model, nodes))
 

@@ -24,9 +24,10 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
-# Each task sorts the edges of one part of the nodes. The number of parts is chosen so that these
-# edges take about this many bytes in the compressed shards. An edge takes about 5 bytes in a shard,
-# 32 bytes in an intermediate file, and three times 32 bytes of memory while it is sorted.
+# Each task sorts the edges of one part of the nodes. The number of parts is chosen so that the
+# edges of a part take about this many bytes in the compressed shards. An edge takes about 5 bytes
+# in a shard, 32 bytes in an intermediate file, and three times 32 bytes of memory while it is
+# sorted.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
@@ -65,7 +66,7 @@ def neighbours(
     Writes the edges of each node to intermediate files beside the output, and deletes these at the
     end. Each task gathers a part of the nodes, so memory does not grow with the graph. If a call is
     killed, the next call deletes its intermediate files: at once on the same machine, after a week
-    on another one. A lock allows one call at a time for each folder. To create a store from the
+    on another machine. A lock allows one call at a time for each folder. To create a store from the
     lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
     groups edges into the folder, or took over the lock. Raises InvalidInput if there are no shards,
     `parts` is out of range, or no edge joins two nodes. Raises ShardError if an edge has only one
@@ -75,9 +76,9 @@ def neighbours(
     shards : shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph
     output : fsspec URL of a folder that all workers reach; a file appears whole or not at all
     parts : number of files among which the nodes are divided; by default it follows from the size
-        of the shards. If edges are added later and the number is the same, each node stays in its
-        file, and `update --replace` counts only the changed files. Files from another number of
-        parts are deleted.
+        of the shards. If edges are added later and the number of files is the same, each node
+        stays in its file, and `update --replace` counts only the changed files. Files of an
+        earlier call with another number of parts are deleted.
     """
     if not shards:
         raise InvalidInput("there are no shards with edges; give at least one")

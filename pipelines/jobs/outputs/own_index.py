@@ -53,7 +53,7 @@ class Whole:
         if (found := int(documents.sum())) != len(self.index):
             raise StoreError(
                 f"the files hold {found} documents, but {len(self.index)} were transformed, so "
-                "another transform has replaced them; transform again into a separate folder"
+                "another transform has replaced the files; transform again into a separate folder"
             )
         places = (np.cumsum(documents) - documents)[files] + rows
         same = len(places) == len(self.index) and bool((places == np.arange(len(places))).all())
@@ -64,7 +64,7 @@ class Whole:
 class Typed:
     """Type and name of the caller's index, for an index whose labels only the workers have.
 
-    Files store the labels as texts, and this type converts them back.
+    The files store the labels as texts; `dtype` converts the texts back to labels.
 
     dtype : type of the index in pandas
     name : name of the index
@@ -80,13 +80,13 @@ class Typed:
 
 
 def _read(texts: pd.Index, dtype: Any) -> pd.Index:
-    """Convert texts to labels of a type; returns the texts if they do not determine the labels."""
+    """Convert texts to labels of a type; return the texts if they cannot be converted back."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
         known = dtype.categories
         codes = pd.Index(known.map(str)).get_indexer(texts)
-        if (codes < 0).any():  # the type that Dask gave lacks some of the categories
+        if (codes < 0).any():  # the type in Dask's metadata lacks some categories
             return pd.CategoricalIndex(_read(texts, known.dtype))
         return pd.CategoricalIndex(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, pd.PeriodDtype):

@@ -41,7 +41,7 @@ _LOOKED_AT = 4096  # read at most this many characters to show the beginning of 
 def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
     """Write the topic proportions of the documents of one shard.
 
-    Returns the URL of the file, its summary, and whether it existed already.
+    Returns the URL of the file, the summary of its documents, and whether the file existed already.
     """
     reading, model, asked = context.reading, context.model, context.asked
     options = reading.storage_options

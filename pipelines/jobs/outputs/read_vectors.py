@@ -38,7 +38,7 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class _Nearest:
-    """For each component, at most `number` rows nearest to its mean; `+` merges two objects."""
+    """For each component, the `number` rows nearest to its mean; `+` merges two such lists."""
 
     number: int
     rows: tuple[tuple[NearRow, ...], ...]
@@ -76,7 +76,7 @@ def read_factors(job: OutputJob) -> Written:
 
 
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
-    """Make the result for numeric records; add their mean log-likelihood if the model gives it."""
+    """Make the result for numeric records, with the mean log-likelihood if the model has one."""
     documents, without = found.added("documents"), found.added("outside")
     left_out = f" ({without:,} of them not numeric)" if without else ""
     likely, told = None, tuple[str, ...]()

@@ -34,7 +34,10 @@ ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
 @dataclass(frozen=True, eq=False)
 class ShardFiles:
-    """Files of a model's output, one for each shard in order, with the totals of each shard."""
+    """Files of a model's output, one for each shard, in order.
+
+    totals : for each shard, numbers that were added up over the shard, by name
+    """
 
     folder: OutputFolder
     urls: tuple[str, ...]

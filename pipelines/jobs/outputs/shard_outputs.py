@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FOREIGN_BELOW = 0.2  # share of known words below which a document gets no topic
-_COPIES = 2  # copies of the model that a worker holds: one in use, one in transit
+FOREIGN_BELOW = 0.2  # a document gets no topic if a smaller share of its words is known
+_COPIES = 2  # a worker may hold this many copies of the model: one in use, one in transit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Transform: write the topic proportions of every document of some shards as Parquet."""
+"""Transform: write the topic proportions of every document of the given shards as Parquet."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class TransformResult:
     tokens, unknown : int
         Number of words that are in the vocabulary, and of other words.
     foreign, empty : int
-        Number of documents with too few known words, and of documents without any. Both have no
-        topic.
+        Number of documents with too few known words, and of documents with no known word. Such
+        documents have no topic.
     kept : int
         Number of files that existed already with the same content.
     representatives : Representatives
@@ -105,11 +105,10 @@ class TransformResult:
     def to_frame(self) -> pd.DataFrame:
         """Return all rows as one pandas frame, indexed by the ids of the documents.
 
-        If a frame or series was transformed, the result has its index, with the same types. So
-        `frame.merge(result.to_frame(), left_index=True, right_index=True,
-        suffixes=("", "_topic"))` adds topics to each row; a column that both have, such as `label`,
-        gets the suffix. Otherwise, the index holds the ids of the documents. Ids that come from
-        files are texts.
+        If a frame or series was transformed, the result has the same index, with the same types. So
+        `frame.merge(result.to_frame(), left_index=True, right_index=True, suffixes=("", "_topic"))`
+        adds topics to each row; a column that both frames have, such as `label`, gets the suffix.
+        Otherwise, the index holds the ids of the documents. Ids that come from files are texts.
 
         Raises
         ------
@@ -181,9 +180,10 @@ def transform(
 ) -> TransformResult:
     """Write one Parquet file for each shard, with a row for each document.
 
-    A file that exists with the same content stays. So the same call, made again after a stop,
-    continues where it stopped. The metadata of a file record how it was made. All files of a folder
-    come from one model and the same options, which `.provenance.json` in the folder names.
+    A file that exists with the same content stays. So if a call was interrupted, the same call
+    continues where the first one stopped. The metadata of a file record how the file was made. All
+    files of a folder come from one model and the same options; `.provenance.json` in the folder
+    names both.
 
     Parameters
     ----------
@@ -205,11 +205,12 @@ def transform(
         file in a folder is the name of the file. The id of any other document is the name of its
         shard, and its number in the shard.
     passages : bool
-        Write a row for each passage. Otherwise passages of a document are added up, weighted by
-        their tokens.
+        Write a row for each passage. Otherwise write a row for each document: the mean proportions
+        of its passages, weighted by their tokens.
     top_documents : int
-        For each topic, list this many documents that show it most clearly, at most 100. They are
-        also written to `_top_documents.json` in the output, with the first 200 characters of each.
+        For each topic, list this many documents that show it most clearly, at most 100. These
+        documents are also written to `_top_documents.json` in the output, with the first 200
+        characters of each.
     foreign_below : float
         A text with a smaller share of known words is marked, and has no topic.
     name, labels : str, mapping
@@ -281,8 +282,8 @@ def write_proportions(job: OutputJob) -> TransformResult:
     best = Representatives(number)
     with closing(written) as finished:
         for place, (url, summary, there) in finished:
-            # Keep only a few numbers of a finished shard: merge its representatives into `best`,
-            # and drop them from its summary.
+            # Keep only a few numbers of a finished shard: merge its representative documents into
+            # `best`, and drop these documents from its summary.
             best = best.joined(summary.representatives)
             results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:

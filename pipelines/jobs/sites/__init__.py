@@ -1,1 +1,1 @@
-"""Jobs for several stores that share one foundation, so that their counts can be added."""
+"""Jobs for several stores that count the same words by the same rules, so counts can be added."""

@@ -1,4 +1,4 @@
-"""Create a store that counts like another store, on the same foundation."""
+"""Create a store with the foundation of another store: its vocabulary, basis and counting rules."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def created_like(
     storage_options: Mapping[str, Any] | None = None,
     has_shards: bool = False,
 ) -> MomentStore:
-    """Create a store on the foundation of `like`, another store or a file with its foundation.
+    """Create a store on the foundation of another store, read from `like`, a store or a file.
 
     `given` are the names of the options that the user gave; `has_shards` says whether the user also
-    gave shards. Raises InvalidInput if some of these are options that the foundation decides, or
-    if there are shards; the message names them.
+    gave shards. Raises InvalidInput if the user gave shards, or options that the foundation already
+    decides; the message names what must be removed.
     """
     decided = given - _FORM.keys() - _DATES
     if decided or has_shards:

@@ -55,7 +55,8 @@ def merge(
     name, unique, least_documents, message, include_forgotten
         As in `storage.merging.pull`; `name` can be given only for a single other store.
     compact_after : int
-        As in `compact_when_many`. Compaction keeps the segments of origins beside their sums.
+        As in `compact_when_many`. Compaction adds up segments, and keeps the segments of each
+        origin as well.
 
     Raises
     ------
@@ -98,8 +99,8 @@ def in_turn(
     """Merge the other stores by `take`, in an order that allows for shards moved between stores.
 
     If `take` refuses a store, or leaves out some of its shards, the store is tried again after the
-    others. If it refuses all remaining stores, shards may have moved in both directions, so `take`
-    gets several stores in one call. Raises the first error if this fails, too.
+    other stores. If `take` refuses all remaining stores, shards may have moved in both directions,
+    so `take` gets several stores in one call. Raises the first error if this fails, too.
     """
     waiting = list(dict.fromkeys(others))
     while waiting:

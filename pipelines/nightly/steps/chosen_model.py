@@ -58,11 +58,11 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
 
     Also chooses the values of options that are "auto".
 
-    If the statistics have halves of the documents, the models are compared by the held-out
-    log-likelihood of word pairs, or of triples for states. Otherwise they are compared by the mean
-    NPMI. Raises InvalidInput if several models are given but the store has no co-document counts,
-    or if an option is "auto" but the store has no halves. Raises NotIdentifiable or BoundExceeded
-    if no model can be fitted.
+    If the store counts two halves of the documents separately, the models are compared by the
+    held-out log-likelihood of word pairs, or of triples for states. Otherwise they are compared by
+    the mean NPMI. Raises InvalidInput if several models are to be compared but the store has no
+    co-document counts, or if an option is "auto" but the store has no halves. Raises
+    NotIdentifiable or BoundExceeded if no model can be fitted.
     """
     if not section.topical:
         return _chosen_states(source, section, run)
@@ -99,7 +99,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         )
         run.tell(why)
         # Let the fit of the chosen model search for alpha0 again, because this search also finds
-        # the alpha with which the model reads documents.
+        # the alpha with which the model infers the topics of documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

@@ -1,4 +1,4 @@
-"""The step of the nightly run that finds its shards, and names patterns that match nothing."""
+"""The step of the nightly run that finds its shards, and reports patterns that match nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FoundShards:
 
     @property
     def nothing(self) -> str:
-        """Say that no pattern matches anything; empty if one does, or names an empty inbox."""
+        """Say that no pattern matches anything; empty if one matches, or names an empty inbox."""
         if self.shards or self.inbox_is_empty or not self.unmatched:
             return ""
         return f"no pattern of shards matches anything: {in_folder(self.unmatched)}"
@@ -80,9 +80,9 @@ def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShard
 
 
 def without_match(pattern: str) -> str:
-    """Say that a local pattern matches no shard now; empty if it matches one.
+    """Return a note if a local pattern matches no shard now, otherwise "".
 
-    Also empty for a URL of a bucket, because its credentials may not be set yet.
+    Returns "" also for a URL of a bucket, because its credentials may not be set yet.
     """
     if not is_local(get_protocol(pattern)):
         return ""

@@ -31,7 +31,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
     """Yield a warning that names the numbers of topics that are too large for a store's basis.
 
-    Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
+    Raises InvalidInput if no number fits, or if a number is above the `max_topics` of a new store.
     """
     numbers, made = config.refit.topics, config.create
     if not config.refit.topical:
@@ -84,8 +84,8 @@ def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[
         for key, was in changed.items()
     )
     yield (
-        f"[create] has no effect on a store that exists, and these keys differ from it: {shown}; "
-        f"{'; '.join(_remedies(section, store, [*changed]))}"
+        f"[create] has no effect on a store that exists, and these keys differ from the store: "
+        f"{shown}; {'; '.join(_remedies(section, store, [*changed]))}"
     )
 
 
@@ -109,14 +109,14 @@ def _flag(key: str, value: Any) -> list[str]:
 def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
     """Return the values that the store records, by key of [create].
 
-    Leaves out languages and phrases if the sample decides them. The store records stop words of the
-    user together with those of the language. So stop words are left out if the store has all those
-    of the section.
+    Leaves out languages and phrases if `create` chose them from a sample. The store records the
+    user's stop words together with the stop words of the language. So stop words are left out if
+    all stop words of the section are in the store.
     """
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}
     if not lineage.vocabulary:
-        return found  # a store of another kind than documents
+        return found  # only stores of documents record more
     form, dates = store.form, lineage.dates
     found |= {
         "format": form.kind,

@@ -85,13 +85,12 @@ def grown(
     run: Run,
     journal: Journal,
 ) -> Growth:
-    """Add words of new shards to the store, if enough of their tokens are outside the vocabulary.
+    """Add words of new shards to the store, if many tokens in them are outside the vocabulary.
 
-    New shards are those that were counted after the last nightly run fitted its model. If there is
-    no such model, they are the shards that this run counted. `before` and `store` are the store
-    before and after this run counted shards; `listed` are all shards. The next run counts the added
-    words. If an interrupted run or a user has added words, these are reported, and no more are
-    added.
+    Shards are new if they were counted after the last nightly run fitted its model. Without such a
+    model, the shards that this run counted are new. `before` and `store` are the store before and
+    after this run counted shards; `listed` are all shards. The next run counts the added words. If
+    an interrupted run or a user has added words, these are reported, and no more are added.
     """
     base, section = last_night(store) or before, config.growing
     lineage, n_words = store.commit.lineage, store.foundation.rows

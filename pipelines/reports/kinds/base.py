@@ -1,4 +1,4 @@
-"""KindReports: how reports describe stores of a kind, and parts for kinds that count triples."""
+"""KindReports: how reports describe stores of a kind, and shared code for kinds with triples."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Rows = list[tuple[str, str]]
 
 
 def words_of(foundation: Any) -> dict[str, Any]:
-    """Return the number of counted words, by view."""
+    """Return the number of words in the vocabulary of each view, by view."""
     return {"words": {name: words.n_words for name, words in foundation.words.items()}}
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
     """Return the version of a store, and its numbers of documents, tokens and shards.
 
-    Also the share of tokens outside the vocabulary, if it is known.
+    Also returns the share of tokens outside the vocabulary, if it is known.
     """
     facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
     share = told.get("outside_share")
@@ -66,7 +66,7 @@ def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
 
 
 def common_details(facts: Facts) -> Rows:
-    """Return rows for the version, the segments, the bytes and the halves of a store."""
+    """Return rows for the version, segments and bytes of a store, and whether it stores halves."""
     return [
         version_row(facts),
         segments_row(facts),
@@ -100,14 +100,15 @@ class KindReports:
     facts : returns the facts of a store by name, or as a dataclass
     holds : key of the number of counted records in the facts, and the noun for a record
     rows : returns the names and values that `status` prints
-    left_out : `left_out(outside, store)` returns lines about the `outside` items that an update
-        left out, and about content of the store that is not counted
+    left_out : `left_out(outside, store)` returns lines about the items that an update left out,
+        `outside` in number, and about other data that are not counted
     sizes : returns the number of words of a foundation, and similar sizes
     told : returns the values of a store that `counted` needs
     counted : returns the facts that a page shows
     ledger : names of the columns of the ledger on a page
     planned : returns the sizes of a foundation in a plan, as JSON
-    planned_rows : `planned_rows(foundation, state, blocks, room)` returns them as names and values
+    planned_rows : `planned_rows(foundation, state, blocks, room)` returns these sizes as names and
+        values
     records : text after the number of documents in a plan
     item : noun for a token of a record; empty if the record itself is the token
     advice : `advice(store, share)` returns remedies that lower the share of tokens outside the

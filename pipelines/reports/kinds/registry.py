@@ -87,9 +87,9 @@ def records_text(store: MomentStore, records: int, tokens: int) -> str:
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
-    """Return lines about items that an update left out, and about other uncounted content.
+    """Return lines about items that an update left out, and about other data that are not counted.
 
-    Empty for documents, because `outside_lines` reports tokens outside their vocabulary.
+    Returns no lines for a store of documents, because `outside_lines` reports their tokens.
     """
     return KIND_REPORTS[store.kind].left_out(outside, store)
 
@@ -97,7 +97,7 @@ def left_out_lines(outside: int, store: MomentStore) -> list[str]:
 def advice_on(
     store: MomentStore, share: float | None, spell: Spell = of_commands
 ) -> tuple[str, ...]:
-    """Return remedies that lower the share of tokens outside the vocabulary; none if it is small.
+    """Return remedies for a large share of tokens outside the vocabulary; none for a small share.
 
     `spell` formats the options that a remedy names.
     """
@@ -127,7 +127,7 @@ def sizes_of(store: MomentStore) -> dict[str, Any]:
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:
-    """Format the result of `sizes_of` as the end of a clause; empty for rows, which have no words.
+    """Format the result of `sizes_of` as the end of a clause; empty for rows of numbers.
 
     Examples
     --------
@@ -165,6 +165,6 @@ def details_text(sizes: Mapping[str, Any]) -> str:
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
     """Return the counts of a store by the names that a page shows.
 
-    Facts that do not name a kind are of a store of documents.
+    Facts that do not name a kind describe a store of documents.
     """
     return KIND_REPORTS[told.get("kind", CountsFoundation.kind)].counted(told)

@@ -85,7 +85,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     if share > _CLIPPED:
         lines.append(
             f"{share:.1%} of the rows of the store were beyond the radius and were clipped "
-            "to it, so they differ from those of the pilot; `streaming-moments rebase` makes "
+            "to it, so they differ from the rows of the pilot; `streaming-moments rebase` makes "
             "another grid"
         )
     return lines

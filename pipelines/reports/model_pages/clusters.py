@@ -157,8 +157,8 @@ def _bar_in_spreads(move: ClusterMove) -> float:
 def _bars(model: GaussianMixture) -> dict[int, float]:
     """Return the standard errors of the weights, if they are known.
 
-    The errors compare models of two halves of the rows, which may agree by chance. So an error is
-    at least as large as if the cluster of each row were certain.
+    The errors come from the difference between models of two halves of the rows. These models may
+    agree by chance. So an error is at least as large as if the cluster of each row were certain.
     """
     if model.weight_bars is None:
         return {}
@@ -201,7 +201,7 @@ def _changes(
             )
         )
     for lone in matching.gone:
-        # add "before" to the number, because another cluster of the new model may have it
+        # add "before" to the number, because a cluster of the new model may have the same number
         gone = labels.get(lone.topic, f"cluster {lone.topic} before")
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))
     return tuple(changes)

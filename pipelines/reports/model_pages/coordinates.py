@@ -21,7 +21,7 @@ def column_names(store: MomentStore) -> tuple[str, ...]:
 
 
 def largest(values: NDArray[np.float64], names: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Return the eight numbers of largest size, in that order, each with its name or position.
+    """Return the eight numbers of largest absolute value, each with its column's name or position.
 
     Examples
     --------

@@ -18,8 +18,8 @@ _MOST = 30  # a page compares at most this many models
 def followed_in(store: MomentStore, name: str, model: Any, what: str) -> PreviousModel | None:
     """Return the latest stored model of the same family that was fitted to an earlier version.
 
-    If several were fitted to one version, it is the last of them. Returns None if no model can be
-    compared. `what` is the noun for a part of the model.
+    If several models were fitted to that version, returns the last one. Returns None if no model
+    can be compared. `what` is the noun for a part of the model.
     """
     later, first = model, None
     numbers = {part: part for part in range(model.n_topics)}

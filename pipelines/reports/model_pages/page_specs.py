@@ -74,8 +74,8 @@ class PageSpec:
     read : reads what a transform wrote to a folder: the name of the model, and examples of each
         part
     sample : finds examples of each part in the shards of a store
-    periods : returns the shares of the parts in each day, week or month, or in the finest period;
-        for all documents, or for those of an origin
+    periods : returns the shares of the parts in each day, week or month, by default in the finest
+        possible period; for all documents, or for the documents of an origin
     view : makes the view of the parts for console and JSON; by default, a view of states that are
         called `what`
     facts : describes a model, given its name, for the page of a nightly run

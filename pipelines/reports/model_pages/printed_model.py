@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 class ModelView(ABC):
     """A model and its description, ready to show.
 
-    `halves` is whether its store has halves of the records, which error bars need.
+    `halves` says whether the store counts two halves of the records separately, which error bars
+    need.
     """
 
     model: Any
@@ -60,7 +61,7 @@ class ModelView(ABC):
     @property
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """Return the parts as JSON, with key `topics`, or `states` if they are not topics."""
+        """Return the parts as JSON, with key `topics`, or `states` if the parts are not topics."""
 
     @property
     @abstractmethod
@@ -91,7 +92,7 @@ class ModelView(ABC):
 
     @property
     def lacks(self) -> list[str]:
-        """Return the sentence about missing error bars, if they are missing."""
+        """Return the sentence that says why error bars are missing, if they are missing."""
         return [*filter(None, (no_bars(self.model, self.halves),))]
 
 

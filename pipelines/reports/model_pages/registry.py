@@ -65,7 +65,7 @@ SHOWN: Mapping[str, PageSpec] = MappingProxyType(
 
 
 def shown_of(model: Model) -> PageSpec:
-    """Return the functions that show a model; if it has no entry, those that show states."""
+    """Return the functions that show a model; a model without an entry is shown by its states."""
     return SHOWN.get(model.name, _STATES)
 
 
@@ -79,8 +79,8 @@ def model_view(
     """Return the view of a model; `store` has the foundation of the model.
 
     words : number of words shown of each part
-    weight : how words of topics are ranked: 1 by their probability, 0 by how much more probable
-        they are than in the corpus
+    weight : how words of topics are ranked: 1 by the probability in the topic, 0 by the ratio of
+        this probability to the probability in the corpus
     labels : labels of the parts, by number
     """
     shown = shown_of(model)

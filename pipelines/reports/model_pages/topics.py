@@ -34,7 +34,7 @@ from streaming_moments.storage.store.store import MomentStore
 def parts_of(
     store: MomentStore, name: str, model: TopicModel, found: Mapping[int, Sequence[SampleDocument]]
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of a model, with documents for those topics for which `found` has some."""
+    """Return the topics of a model, each with the documents about the topic in `found`, if any."""
     first = {topic: some[0] for topic, some in found.items() if some}
     topics = topics_of(model, vocabulary_of(store, model), first, store.models[name].labels)
     return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)

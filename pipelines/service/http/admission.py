@@ -21,15 +21,15 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-# Wait for a handler this many seconds longer than the handler itself may take, so that it can
-# report its own timeout first.
+# Wait for a handler this many seconds longer than the handler itself may take, so that the handler
+# can report its own timeout first.
 _GRACE = 1.0
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds after which a client should try again
 
 
 @dataclass
 class Door:
-    """Admits calls of the right role, up to the largest number of calls in progress.
+    """Admits calls of the right role, as long as fewer calls than the limit are in progress.
 
     within : number of calls in progress, except those whose body is still arriving
     shares : bodies that are arriving, by caller
@@ -53,8 +53,9 @@ class Door:
         """Receive a body; until it has arrived, the call does not count as in progress.
 
         A caller is identified by its token, or without tokens by its network address. Each caller
-        may send as many bodies at a time as calls may be in progress. Its bodies must leave memory
-        for the largest body of another caller. Raises a Problem 503 above these limits.
+        may send as many bodies at a time as calls may be in progress. The bodies of one caller must
+        leave memory for a body of the largest allowed size from another caller. Raises a Problem
+        503 above these limits.
         """
         limits, caller = self.service.config.limits, request.state.principal.name
         if self.service.view.tokens is None and request.client is not None:
@@ -127,7 +128,7 @@ class Door:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
-            # refuse all tokens, because some of those in memory may have been removed from the file
+            # refuse all tokens, because some tokens in memory may have been removed from the file
             raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()
@@ -182,7 +183,7 @@ def require_room(service: Service) -> None:
 
 
 def refusal(service: Service) -> str | None:
-    """Return why the service accepts no more documents; None if it accepts some.
+    """Return why the service accepts no more documents; None if it accepts documents.
 
     The reason is the size or the age of the pending documents.
     """
@@ -203,7 +204,7 @@ def refusal(service: Service) -> str | None:
 async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     """Wait until documents are written; raise a Problem 503 after `seconds`.
 
-    If writing fails before that, raises its error.
+    If writing fails earlier, raises the error of the write.
     """
     await asyncio.wait([written], timeout=seconds)
     if written.done():

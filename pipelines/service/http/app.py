@@ -150,9 +150,8 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # If a browser follows a link to the metrics, it sends the password as it
-                        # does for a page. So admit a password for the metrics, too, if a browser
-                        # asks.
+                        # A browser that follows a link to the metrics sends the password, as for a
+                        # page. So admit a password for the metrics, too, if a browser asks.
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)
@@ -212,8 +211,8 @@ class _Logged:
             await send(message)
 
         try:
-            # refuse a request that gives its length in two ways, because a proxy may have used the
-            # other one
+            # refuse a request that gives its length in two ways, because a proxy may have used a
+            # different length than the service
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:

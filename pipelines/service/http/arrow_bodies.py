@@ -1,4 +1,4 @@
-"""Arrow bodies: read documents from streams of record batches; refuse streams that would expand."""
+"""Arrow bodies: read documents from streams of record batches; refuse any that would expand."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
     """Yield the messages of a stream one by one: first its schema, then its record batches.
 
     Checks the metadata of each message first, because reading a compressed batch would decompress
-    it. Yields each message alone, so that Arrow reads none that was not checked. Raises a Problem
-    415 for compressed batches, dictionaries and big-endian numbers, and 400 for content after the
-    end of the stream. A damaged or truncated stream raises ValueError, IndexError or struct.error.
+    it. Yields each message alone, so that Arrow reads only checked messages. Raises a Problem 415
+    for compressed batches, dictionaries and big-endian numbers, and 400 for content after the end
+    of the stream. A damaged or truncated stream raises ValueError, IndexError or struct.error.
     """
     at, whole = 0, pa.py_buffer(content)
     while at < len(content):

@@ -118,8 +118,8 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 def json_in(content: bytes, most: int) -> object:
     """Parse a JSON body of at most `most` documents or texts.
 
-    Raises a Problem 400 for invalid JSON, and 413 if it has more lists and objects than `most`
-    documents can have.
+    Raises a Problem 400 for invalid JSON, and 413 if the body has more lists and objects than
+    `most` documents can have.
     """
     found = _several_in(content, most)
     if isinstance(found, Unreadable):
@@ -142,7 +142,7 @@ def _several_in(content: bytes, most: int) -> object:
 def _not_json(content: bytes, error: ValueError) -> str:
     """Say why content is not JSON.
 
-    First checks that it is UTF-8, because the parser would only report invalid characters.
+    First checks that the content is UTF-8, because the parser would only report invalid characters.
     """
     try:
         content.decode()
@@ -155,8 +155,8 @@ def _not_json(content: bytes, error: ValueError) -> str:
 def _named_once(found: object, content: bytes) -> object:
     """Return the parsed value; put `Unreadable` in place of an object with a repeated name.
 
-    If an object has a name twice, some parsers use its first value, others its last. So the client
-    could not know which one is counted.
+    If an object has a name twice, some parsers use the first value of this name, others the last.
+    So the client could not know which value is counted.
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))
@@ -189,7 +189,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse a body with more lists and objects than allowed: in memory, it would be far larger."""
+    """Refuse a body with too many lists and objects, which take far more memory than their JSON."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return

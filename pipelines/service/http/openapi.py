@@ -1,4 +1,4 @@
-"""OpenAPI: the calls as a document for programs, and as a page for people."""
+"""Describe the calls of the service: in OpenAPI for programs, and in a page for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
-# HTTP status of a request that is accepted but not yet done; the answer links to its state
+# HTTP status of a request that is accepted but not yet done; the answer has a link to the state of
+# the request
 _ACCEPTED = 202
 # For examples of request bodies: the text in them, and the smallest and the largest number of items
 # in a list. A body gets no example if one of its lists needs more items.
@@ -202,7 +203,7 @@ def _value_of(schema: Mapping[str, Any]) -> Any:
 
 
 def _of_documents(call: Call) -> Call:
-    """Adapt a call to a store whose documents are not texts."""
+    """Replace texts by documents of other kinds in the body and the answer of a call."""
     if call.takes is not TextsToRead:
         return call
     return replace(call, takes=DocumentsToRead, gives=DocumentsRead)

@@ -60,15 +60,16 @@ _SHOWN = 50  # a page lists at most this many versions, and at most this many sh
 _RUNS = 10  # a page lists at most this many runs of the nightly job
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# The effective number of documents is small if a few documents have most of the weight. They
-# outweigh all others if there are more than this many documents for each effective one.
+# The effective number of documents is small if a few documents have most of the weight. A few
+# documents outweigh all others if there are more than this many documents for each effective
+# document.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Which share of tokens is outside the vocabulary of the model that answers.
+    """Which share of tokens is outside the vocabulary of the model that answers calls.
 
     new : share in the documents that were counted since the fit of the model
     before : share in the documents to which the model was fitted
@@ -79,7 +80,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether the model misses much of new documents, because it lacks many of their tokens.
+        """Whether a much larger share of tokens is unknown in new documents than in old ones.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
@@ -291,7 +292,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # leave out shards and advice: they are for operators, and the page `Health` shows them
+        # leave out shards and advice, which are for operators and stand on the page `Health`
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())

@@ -46,7 +46,7 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """Another topic or cluster, and how far it is from the one that the page shows.
+    """Another topic or cluster, and its distance from the one that the page shows.
 
     share : share of the other topic or cluster in the corpus
     distance : distance between the two
@@ -179,8 +179,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # Sample documents stay valid until a shard is forgotten. Until then, cache them for all
-    # versions of the store that have this model.
+    # Sample documents stay valid until documents of a shard are deleted. Until then, cache the
+    # samples for all versions of the store that have this model.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -253,7 +253,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Return what is known about a part, such as its share; the keys are names that people read."""
+    """Return what is known about a part, such as its share; the keys are labels for the page."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
@@ -273,7 +273,10 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Return why a model lacks error bars; empty if it has them, or if its kind never has any."""
+    """Return why a model lacks error bars.
+
+    Empty if the model has error bars, or if models of this kind never have error bars.
+    """
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 

@@ -25,7 +25,7 @@ class Status:
 
     title : general meaning of the status
     by : which calls may return this status: "all", "tokens" (calls that need a token) or "bodies"
-        (calls with a body); any other call that returns it names it in `routes`
+        (calls with a body); any other call that may return this status lists it in `routes`
     unread : whether the server may answer before it has read the body; the connection then closes
     again : whether the answer may tell the client after how many seconds to try again
     """
@@ -86,14 +86,14 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Return the headers of this answer, besides those that every answer has."""
+        """Return the headers of this answer, except the headers that every answer has."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the HTTP answer to an error; if the error is a bug, it reveals nothing internal.
+    """Return the HTTP answer to an error; the answer to a bug reveals nothing internal.
 
     Examples
     --------

@@ -51,8 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# The storage counts as silent if it has not answered for this many seconds, and also for this many
-# times the interval `refresh` of the configuration.
+# The service reports that the storage does not answer after this many seconds without an answer. If
+# this many times the interval `refresh` of the configuration is longer, it waits for that time.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 
@@ -264,8 +264,8 @@ async def ready(service: Service, request: Request) -> Response:
     # while the store has no model, the service is ready without one, because it accepts documents
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
-    # give only the names of problems: their texts may contain URLs, and are for users who may ask
-    # for the status
+    # give only the names of problems: texts of problems may contain URLs, so only users who may ask
+    # for the status see the texts
     told = sorted(problems)
     refresh = service.config.refresh.total_seconds()
     silent = service.current.silence > max(_SILENT, _SILENT_LOOKS * refresh)

@@ -30,8 +30,8 @@ def principal(request: Request) -> Principal:
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
     """Read the body, of at most `most` bytes; by default the limit of the service applies.
 
-    The bytes stay counted in the memory budget of the service until the caller of this function
-    releases them.
+    The memory budget of the service counts the bytes until the caller of this function releases
+    them.
     """
     limits = service.config.limits
     with request.state.door.receiving(request) as share:

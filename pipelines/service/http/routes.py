@@ -1,4 +1,4 @@
-"""Calls: each path of the service, with the role that it requires, its input and its answers."""
+"""Calls of the service: path, required role, input and answers of each."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ class Call:
     status : status code of success
     gives : dataclass of `schemas` for JSON, or a content type
     takes : dataclass of `schemas` for the body
-    several : whether the body is a list of `takes`, or has one of them in each line
+    several : whether the body is a list of objects of class `takes`, or has one such object in each
+        line
     refusals : further status codes of errors; `problems.STATUSES` has those that all calls of a
         kind share
     encoding : content type of the body

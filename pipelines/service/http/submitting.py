@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Accept documents; answer when they are on disk, so that even a power cut cannot lose them."""
+    """Accept documents; answer when they are on disk, where a power cut cannot delete them."""
     skip_bad = flag(request, "skip_bad")
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:
@@ -92,7 +92,8 @@ async def documents(service: Service, request: Request) -> Response:
         if written is None:
             service.budget.give(held)
         else:
-            # the budget counts the body until it is written, even if the client stops waiting
+            # keep the body in the memory budget until the documents are written, even if the client
+            # stops waiting
             written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out, empty=empty)

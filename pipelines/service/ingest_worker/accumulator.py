@@ -1,4 +1,4 @@
-"""The accumulator: seals pending documents into shards, and counts them as an update does.
+"""The accumulator: seals pending documents into shards, and counts these shards as an update does.
 
 Several accumulators may serve one store. They take turns, because each cycle runs under the lock of
 the store; an accumulator that finds the lock held tries again in its next cycle. An accumulator
@@ -138,7 +138,7 @@ class Accumulator:
         return compare(self._opened(), inbox, self.run)
 
     def look(self) -> Turn | None:
-        """Run a cycle if any step is due; None if no step is, or another process has the lock."""
+        """Run a cycle if a step is due; None if none is due or another process has the lock."""
         backlog, steps = self.seals.inbox.backlog(), self.steps
         lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
         counts = lags and steps.is_due("count")
@@ -180,8 +180,8 @@ class Accumulator:
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # deletions do not need the count: it is enough that documents sent before them are
-                # sealed
+                # to carry out a deletion, documents that were sent before it must be sealed, but
+                # need not be counted
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -359,7 +359,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether to seal pending documents, because there are enough or they have waited long enough.
+    """Whether to seal pending documents: there are enough, or the oldest has waited long enough.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Return the largest number such that all seals up to it are counted.
+    """Return the largest number such that the shards of all seals up to this number are counted.
 
     Raises what `read_counted` raises.
     """
@@ -66,7 +66,10 @@ def counted_up_to(inbox: Inbox) -> int:
 
 
 def note_reached(inbox: Inbox, number: int) -> None:
-    """Note that all seals up to a number are counted; raises what `note_counted` raises."""
+    """Note that the shards of all seals up to a number are counted.
+
+    Raises what `note_counted` raises.
+    """
     inbox.folder.write(_REACHED, seal({"seal": number}))
 
 

@@ -31,8 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with the number of a version. All rollbacks up to this version have been checked, so none of
-# them makes the store count a deleted document.
+# File with the number of a version. Rollbacks up to this version have been checked: no deleted
+# document is counted because of one of these rollbacks.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # the file with the checked version is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -85,12 +85,12 @@ class Deleting:
     def delete_again(self) -> int:
         """Delete documents that were deleted earlier, but that the latest version counts again.
 
-        Returns the number of shards with such documents. Raises the error of the first shard that
-        fails, after all others are done.
+        Returns the number of shards with such documents. If shards fail, all other shards are still
+        done, and then the error of the first one is raised.
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # leave out shards of an unfinished deletion, which will replace these shards itself
+        # leave out shards of an unfinished deletion, because resuming that deletion replaces them
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -182,7 +182,7 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """Do the same as `found` for an inbox without a note, as earlier releases left it."""
+        """Return what `found` returns, for an inbox in which an earlier release left no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)

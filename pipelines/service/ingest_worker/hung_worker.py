@@ -1,4 +1,4 @@
-"""Detect a process that hangs: it is killed after `hung_after` without a heartbeat."""
+"""Kill a process that hangs: one that has sent no heartbeat for the time `hung_after`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST = 0.2  # least number of seconds between two heartbeats
 
 @dataclass
 class Heard:
-    """Time of the last heartbeat of a child process, or of an earlier child that it replaces.
+    """Time of the last heartbeat of a child process, or of the child that ran before it.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Beating:
         if monotonic() - self._last < _LEAST:
             return
         self._last = monotonic()
-        # An error means that the parent process, which reads the pipe, has ended. It is ignored,
-        # because this process ends soon, too: its standard input closes.
+        # Ignore an error: it means that the parent process, which reads the pipe, has ended. Then
+        # the standard input of this process closes, too, and this process ends soon.
         with suppress(OSError):
             os.write(self.pipe, b".")

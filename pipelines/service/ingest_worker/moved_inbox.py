@@ -19,10 +19,10 @@ _LOOKED_AT = 5  # to recognise a former place of the inbox, compare at most this
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
     """Rename shards that were counted before the inbox moved; return the former places.
 
-    The store names a counted shard by its URL, which starts with the place of the inbox. To find
-    out whether a place in these names is a former place of this inbox, take the latest shards there
-    that also exist in this inbox. They must still have the content that was counted, and their
-    seals must not show that they come from other batches. Raises what `rename` raises.
+    The store names a counted shard by its URL, which starts with the place of the inbox. A place in
+    these names is a former place of this inbox if the latest counted shards there also exist in
+    this inbox. These files must have the content that was counted, and no seal may show that a file
+    comes from other batches. Raises what `rename` raises.
     """
     moved = []
     for place in _places(store, inbox):

@@ -1,9 +1,9 @@
 """Decide what happens to a sealed shard that an update left out.
 
 The service has already accepted the documents of such a shard. So the shard is refused only if its
-content is unreadable. It is set aside if the store has no room for it, or if the tokeniser fails on
-a document. Any other failure makes the cycle of the accumulator fail, and the next cycle tries
-again to count the shard.
+content is unreadable. The shard is set aside if the store has no room for its counts, or if the
+tokeniser fails on a document. Any other failure makes the cycle of the accumulator fail, and the
+next cycle tries again to count the shard.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
-    """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
+    """Error of a shard: reading it failed unexpectedly, or the tokeniser failed on a document.
 
     A shard has documents of several users, so it is not refused. It is set aside until the reader
     or the tokeniser works.
@@ -50,7 +50,7 @@ class _Unforeseen(ShardError):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Reasons why an update left out shards, by their paths.
+    """Reasons why an update left out shards, by the paths of the shards.
 
     refused : content that no one can read
     aside : readable content that the store cannot count now
@@ -84,9 +84,9 @@ def fails_alone(
 ) -> ShardError | None:
     """Return why no process can count the content of a shard; None if the shard is readable.
 
-    Fetches the shard, and reads it from the memory of this process, so that no storage can fail
-    during the reading. Raises StoreError if the shard cannot be fetched or was changed after it was
-    sealed, or if this process lacks the tokeniser of the store.
+    Fetches the shard, and reads this copy in the memory of the process, so that no error of the
+    storage can occur during the reading. Raises StoreError if the shard cannot be fetched or was
+    changed after it was sealed, or if this process lacks the tokeniser of the store.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):

@@ -24,7 +24,8 @@ def count_sealed(
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
     cluster fails, the error is raised. After any other error of `update`, each shard is read alone,
-    and shards that fail alone are left out. If no shard fails alone, the error is raised.
+    and shards that fail alone are left out. If no shard fails alone, the error of `update` is
+    raised.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}

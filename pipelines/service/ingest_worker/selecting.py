@@ -32,7 +32,7 @@ _STATES = range(1, 9)
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison of numbers of topics or states at a version of the store.
+    """A comparison of models with different numbers of topics or states, at a version of the store.
 
     selection : the result; None if nothing can be compared, and then `refusal` says why
     by_night : whether a nightly job made the comparison

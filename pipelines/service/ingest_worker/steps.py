@@ -129,7 +129,7 @@ class Steps:
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
         """Write a note with the current state of one step; keep the notes of all other steps.
 
-        If `deletions` is given, delete the notes about deletions that are not in it.
+        If `deletions` is given, delete the notes about deletions that are not in this set.
         """
         try:
             before = read_steps(self.inbox)

@@ -26,7 +26,7 @@ _ROWS = 8
 # To find duplicates, all edges of a shard are held in memory, with this many bytes for each.
 _KEY_BYTES = 8
 # A pilot makes a sketch, a matrix with a row for each node. This many bytes are counted for each
-# entry, and jobs reserve a multiple of them.
+# entry of the sketch, and jobs reserve a multiple of that number.
 _COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 
@@ -173,7 +173,7 @@ def sample_edges(
 
     The sample is smaller than the quota if it would take more than `room` bytes, by default
     `limits.pilot_bytes`. Raises BoundExceeded if the names alone take more than
-    `limits.pilot_bytes`, otherwise raises as `EdgeReader.read`.
+    `limits.pilot_bytes`. Other errors are those of `EdgeReader.read`.
 
     Examples
     --------

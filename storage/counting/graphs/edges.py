@@ -25,8 +25,8 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-# A task collects edges in memory. It writes them to a file when it holds this many ends of edges,
-# which take 64 MB.
+# A task collects edges in memory. When this many ends of edges are in memory (64 MB), the task
+# writes the edges to a file.
 _HELD = 1 << 22
 _ENTRY_BYTES = 16
 # largest number of neighbours in a row group of a Parquet file, unless one node has more
@@ -68,8 +68,8 @@ class SetDown:
 class ReadEdges:
     """Edges read from a shard.
 
-    `edges` is the number of all edges of the shard. `loops` is how many of them go from a node to
-    itself; `files` do not contain these.
+    `edges` is the number of all edges of the shard. `loops` is how many edges go from a node to
+    itself; `files` do not contain such edges.
     """
 
     files: tuple[SetDown, ...]

@@ -29,10 +29,13 @@ _DAY = 86_400
 class Spans:
     """Names of the sequences of m pieces, and the places where the pieces begin and end.
 
+    A piece is a part of a sequence: symbols in one list, or in consecutive rows.
+
     places : (m, 4) int64, places of the first and last symbol, for `Pieces.of`
     numbered : whether places are positions in the sequence, not times
     steps : number of pairs of consecutive rows that are in the same sequence
-    ones : number of these pairs in which the second place is the first one plus 1
+    ones : number of such pairs in which the place of the second row is 1 more than that of the
+        first
     """
 
     names: list[str]
@@ -52,8 +55,8 @@ class Spans:
 class Sequences:
     """Consecutive sequences of a shard.
 
-    If `goes_on`, the first sequence continues the last one of the Sequences before. Sequences
-    without names have no `spans` (None).
+    If `goes_on`, the first sequence continues the last sequence of the previous Sequences.
+    Sequences without names have no `spans` (None).
     """
 
     values: Values
@@ -104,7 +107,7 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces of sequences: the lists of a table, or its runs of rows of the same sequence.
+    """Yield pieces of sequences: lists in a table, or runs of rows of the same sequence.
 
     A run may continue in the next table.
 
@@ -298,10 +301,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin.
-
-    Compares the pieces row by row.
-    """
+    """Return (rows,): whether the piece in `places` ends before the piece in `others` begins."""
     ends, begins = places[..., 2:], others[..., :2]
     same = ends[..., 0] == begins[..., 0]
     earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])

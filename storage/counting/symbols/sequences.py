@@ -83,8 +83,8 @@ class SequencesForm:
 class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of consecutive sequences of a shard.
 
-    `spans` has the name of the sequence of each chunk, and where in it the chunk begins and ends;
-    None for sequences without names.
+    `spans` has the name of the sequence of each chunk, and where in the sequence the chunk begins
+    and ends; None for sequences without names.
     """
 
     spans: Spans | None = None
@@ -96,7 +96,7 @@ class SequenceReader:
 
     `words` is the alphabet. If the store `joins` pieces, batches also have the pieces of named
     sequences. Each sequence is in one of two halves of the data. If `by_content`, or if pieces are
-    joined, the half of a named sequence depends on its name. That of a sequence without a name
+    joined, the half of a named sequence depends on its name. The half of a sequence without a name
     depends on its symbols if `by_content`. Otherwise sequences alternate between the halves.
     """
 
@@ -141,7 +141,8 @@ class SequenceReader:
         self, found: Iterable[tuple[Sequences, Position]], number: int
     ) -> Iterator[ReadSymbols]:
         pieces = _Pieces(number)
-        # process a table only after the next one is read, which may continue its last sequence
+        # process a table only after the next table is read, because the next table may continue the
+        # last sequence of this one
         waiting: tuple[Sequences, Position] | None = None
         for one in found:
             if waiting is not None:
@@ -161,8 +162,8 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # use the symbols for the half: they are complete, as texts and lists never continue in
-            # a next table
+            # choose the half of a sequence by its symbols: all of them are here, because texts and
+            # lists never continue in a next table
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
@@ -239,7 +240,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 
 @dataclass
 class _Pieces:
-    """Cuts sequences into batches, and keeps the symbols before the next chunk as its context."""
+    """Cuts sequences into batches, and keeps the last symbols of a chunk as context of the next."""
 
     # number of the next sequence; in stores of earlier formats, odd numbers belong to the odd half
     number: int
@@ -277,9 +278,10 @@ class _Pieces:
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
-        """Yield each batch with the numbers of its first sequence and of the one after its last.
+        """Yield each batch with three numbers.
 
-        The third number is the place of the first symbol of the batch in its sequence.
+        These are the number of the first sequence of the batch, the number of its last sequence
+        plus 1, and the position at which the batch begins in the first sequence.
         """
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:

@@ -16,8 +16,8 @@ from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 _PIECE = 1 << 16  # number of symbols that are read between two checks of the memory
-# Bytes for each symbol (besides its characters) and each pair in a pilot. Jobs reserve a multiple
-# of this, as an entry of a Python dictionary takes some 300 bytes.
+# A sample counts this many bytes for each symbol, besides its characters, and for each pair. Jobs
+# reserve a multiple of this number, because an entry of a Python dictionary takes some 300 bytes.
 _ENTRY_BYTES = 48
 
 
@@ -94,7 +94,7 @@ def sample_symbols(
 
 
 def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
-    """Return the (symbols,) int64 number of each symbol; -1 if the symbol is missing.
+    """Return the (symbols,) int64 number of each symbol; -1 for a missing symbol (null).
 
     New symbols are added to `places` with the next free numbers.
     """

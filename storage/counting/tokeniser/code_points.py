@@ -34,8 +34,8 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     plain = np.zeros_like(points)
     plain[letters | marks] = _spelled(points[letters | marks])
     plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # leave out control characters and invalid code points: folding does not change them, and they
-    # join no other
+    # leave out control characters and invalid code points: folding does not change such characters,
+    # and they join no other character
     changed = _changed("".join(map(chr, np.flatnonzero(major != ord("C")).tolist())))
     near: dict[str, int] = {}
     joined, joins = token_kernels.JOINED, token_kernels.JOINS
@@ -61,7 +61,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the two tables of `symbols`; they are as large as the texts in `data` (UTF-8) need.
+    """Return the two tables of `symbols`, as large as the texts in `data` (UTF-8) need.
 
     Texts without code points beyond the basic plane get the smaller tables, which take a fifth of
     the time to make.

@@ -15,12 +15,12 @@ from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
 # Separator of the words of a phrase, as in `new_york`. If there are phrases, no single word may
-# contain it. Words of the default tokeniser never do; in words of other tokenisers,
-# `TokenPolicy.splitter` replaces it.
+# contain this separator. Words of the default tokeniser never contain it; in words of other
+# tokenisers, `TokenPolicy.splitter` replaces it.
 BETWEEN = "_"
 LONGEST = 3
 # Words are a phrase only if their normalised pointwise mutual information is at least the first
-# number, and if they occur together in the sample at least as often as the second.
+# number. They must also occur together in the sample at least as often as the second number says.
 _LEAST_NPMI, _LEAST_OFTEN = 0.5, 10
 
 
@@ -134,9 +134,9 @@ def found_phrases(
     """Return pairs and triples of words that stand together more often than chance, sorted.
 
     A pair is returned if it occurs at least ten times, and its normalised pointwise mutual
-    information is at least 0.5 (1 means that the words only occur together, 0 that they do so by
-    chance). A triple is returned if it satisfies the same conditions as a pair of two things: a
-    pair of words, and the third word.
+    information is at least 0.5. A value of 1 means that the words only occur together, and 0 that
+    they occur together by chance. A triple is returned if it satisfies the same conditions as a
+    pair of two things: a pair of words, and the third word.
 
     names : (m,) the terms of the sample
     longest : largest number of words in a phrase, 2 or 3
@@ -196,12 +196,12 @@ def _stand_together(
 class PhraseIndex:
     """Finds phrases in texts whose words are given as keys, for the kernel that counts words.
 
-    A key is a number. That of a term is its row in the vocabulary. Words, and beginnings of
-    phrases, that are not terms have further keys.
+    A key is a number. The key of a term is the row of the term in the vocabulary. Words, and
+    beginnings of phrases, that are not terms have further keys.
 
     keys : the word of each further key; an empty text if the key stands for several words
-    steps : (2^b, 2) uint64, hash table that maps the key of one or two words, and the key of the
-        next word, to the key of all these words
+    steps : (2^b, 2) uint64, hash table. It maps the key of one or two words, with the key of the
+        next word, to the key of the whole sequence of words
     marks : (keys,) uint8, flags of each key: a phrase begins with it (1); it is a phrase (2); it is
         a stop word, which is only counted in phrases (4). None if there are no phrases
     """

@@ -52,9 +52,9 @@ _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place 
 
 @kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
-    # Returns the code point of at least two bytes at `at`, and the place of the next one. Indices
-    # here and below are unsigned, because for a signed index Numba first checks whether it is
-    # negative.
+    # Returns the code point at `at`, which has at least two bytes, and the place of the next code
+    # point. Indices here and below are unsigned, because for a signed index Numba first checks
+    # whether it is negative.
     place = np.uint64(at)
     lead = np.uint64(data[place])
     one = np.uint64(data[place + _ONE]) & _LAST
@@ -156,8 +156,9 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Returns the key of a word, or -1 if the table lacks it, and the slot that has the word, or the
-    # free slot for it. The search begins at the slot that the hash of the word gives.
+    # Returns the key and the slot of a word. If the table lacks the word, returns -1 and the free
+    # slot where the word would be stored. The search begins at the slot that the hash of the word
+    # gives.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -217,7 +218,8 @@ def _index_keys(
 
 @kernel(inline="always")
 def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int64:
-    # Returns the key of several words: those of the key `before`, and then that of `key`; or -1.
+    # Returns the key of the words of `before` followed by the word of `key`; -1 if there is no such
+    # key.
     pair = (np.uint64(before) << _HALF | np.uint64(key)) + _ONE
     slot = np.int64(pair * _ODD >> _HALF & np.uint64(steps.shape[0] - 1))
     while steps[slot, 0] != _NONE:
@@ -240,8 +242,8 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill the hash table `steps`, (2^b, 2) zeros with more rows than `ends`, from `ends`.
 
-    A row of `ends` has three keys: that of one or more words, that of the next word, and that of
-    all these words together.
+    A row of `ends` has three keys: the key of one or more words, the key of the next word, and the
+    key of all these words together.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1
@@ -282,8 +284,8 @@ def count_words(
     `n_words` on are outside of the vocabulary, and `index_steps` has filled `steps`. Without
     phrases, give `marks=None`; Numba then compiles a kernel without the code for phrases.
 
-    The arrays of the result are doubled when they are full, because the largest size that they
-    could need is far too large. This is done outside of the kernel: a loop that may replace an
+    The arrays of the result are doubled when they are full, because arrays of the largest possible
+    size would be far too large. This is done outside of the kernel: a loop that may replace an
     array counts references to it in each iteration, and takes four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
@@ -457,9 +459,9 @@ def _count_documents(
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
             if marks is not None:
-                # Count each word as soon as it is found. If a phrase turns out to be there,
-                # subtract the counts of its words again. Most words are in no phrase, and for these
-                # only the marks of one key are read.
+                # Count each word as soon as it is found. If the words turn out to be a phrase,
+                # subtract their counts again. Most words are in no phrase; then only the marks of
+                # one key are read.
                 node = np.int64(-1)
                 if 0 <= key < marks.size:
                     if double >= 0:

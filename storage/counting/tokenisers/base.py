@@ -15,7 +15,7 @@ Splitter = Callable[[str], Iterable[str]]
 # characters, where each word counts as one character longer than it is. For comparison: if the
 # words are all pieces of 1 to 6 characters of a document, the first factor is 27.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
-# after each this many words that are read from an iterator, their total size is checked
+# words are read from an iterator; their total size is checked each time after this many words
 _AT_ONCE = 1_024
 
 

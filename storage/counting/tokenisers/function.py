@@ -42,9 +42,9 @@ def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
     The name may come from a store that a stranger made, who must not choose which function runs
-    here. So the author of the function must have marked it as a tokeniser by an attribute
-    `version`, and the function must be defined under this name. Raises InvalidInput otherwise, or
-    if the import fails.
+    here. So the function must have the attribute `version`, by which its author marks it as a
+    tokeniser, and it must be defined under this name. Raises InvalidInput otherwise, or if the
+    import fails.
     """
     module, _, path = name.partition(":")
     try:
@@ -73,8 +73,8 @@ def opened(name: str) -> Function:
 def name_of(function: Callable[[str], Any]) -> str:
     """Return the name `MODULE:FUNCTION` by which workers can import a function.
 
-    Raises InvalidInput if they cannot, such as for a function that is defined in a notebook or
-    within another function.
+    Raises InvalidInput if workers cannot import the function, for example because it is defined in
+    a notebook or within another function.
     """
     module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     name = f"{module}:{path}"

@@ -124,8 +124,8 @@ def probed(name: str) -> str:
 
     Two processes compare this digest to see whether their tokenisers agree.
 
-    The words are sorted before, because the function of a user may return a set. All tokenisers
-    that fail on this text have the same digest.
+    The words are sorted before they are hashed, because the function of a user may return a set.
+    All tokenisers that fail on this text have the same digest.
 
     Examples
     --------

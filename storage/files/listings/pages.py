@@ -15,7 +15,7 @@ import fsspec
 
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
-    """Whether `each_below` can list a file system: only S3, without old versions of objects."""
+    """Whether `each_below` can list a file system: only S3, and not with `version_aware`."""
     # an object that wraps a file system may have no attribute `protocol`
     protocols = getattr(fs, "protocol", ())
     return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
@@ -29,12 +29,13 @@ def each_below(
     """Yield objects and folders below a folder, each with its information as in s3fs, in any order.
 
     The file system must be `is_paged`. `root` is a bucket, or a folder in it. `deep` is the number
-    of levels below the root, by default all. In the root, other names than those that begin with
-    `prefix` are skipped.
+    of levels below the root, by default all. Of the names directly in the root, only those that
+    begin with `prefix` are listed.
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]
-    folders = set(_above(root.rstrip("/"), set()))  # `_above` must not yield these
+    # `_above` must not yield the folders above the root
+    folders = set(_above(root.rstrip("/"), set()))
     while waiting:
         below, levels = waiting.pop()
         for page in _pages(fs, bucket, below, "" if levels is None else "/"):
@@ -73,7 +74,10 @@ def _pages(
 
 
 def _read_times_quickly(fs: fsspec.AbstractFileSystem) -> None:
-    """Let botocore parse times with `_time_of`, as its own parser takes two thirds of a listing."""
+    """Let botocore parse times with `_time_of`.
+
+    The parser of botocore takes two thirds of the time of a listing.
+    """
     fs.connect()
     parsers = fs.session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_time_of)
@@ -90,7 +94,7 @@ def _time_of(text: Any) -> datetime:
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:
-    """Yield the folders above `name` that are not in `told`; add them, so that each comes once."""
+    """Yield each folder above `name` that is not in `told`, and add it to `told`."""
     folder = name.rpartition("/")[0]
     while folder not in told and "/" in folder:
         told.add(folder)

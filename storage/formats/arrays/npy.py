@@ -81,7 +81,7 @@ def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
     require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:
         raise ShardError(
-            url, "is stored by columns (Fortran order); write numpy.ascontiguousarray of it"
+            url, "is stored by columns (Fortran order); save numpy.ascontiguousarray(ARRAY) instead"
         )
     return shape[0], shape[1], kind
 

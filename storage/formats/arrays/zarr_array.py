@@ -1,4 +1,4 @@
-"""Zarr: an array of version 3 in a folder, or in a group, whose first axis is the rows."""
+"""Zarr: an array of Zarr format 3, alone or in a group; its first axis is the rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "zarr.json"
 _BLOSC = ("blosc", "numcodecs.blosc")
-# bytes of the header; its last four bytes are the size of header and content, little-endian
+# size of a Blosc header in bytes; the last four of them are the size of header and content,
+# little-endian
 _BLOSC_HEADER = 16
 
 

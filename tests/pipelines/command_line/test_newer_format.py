@@ -66,8 +66,8 @@ def test_every_command_says_which_version_to_install(run, place, key):
         assert code == 2, f"{command}: {told}"
         line = told.strip().splitlines()[-1]
         assert (
-            "supports store format 7, and this one supports 6; upgrade streaming-moments to 9.1.0"
-            in line
+            "supports store format 7, and this version supports 6; upgrade streaming-moments "
+            "to 9.1.0" in line
         )
         assert files(place / "store") == before, f"{command} has written"
     if key == "min_writer":

@@ -170,7 +170,7 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     assert not np.allclose(found["proportions"].to_pylist(), expected)
     assert (
         "the given views are text, day, but the views of the model are text, ids, class; "
-        "give some of these" in run(*asked, "--views", "text,day")[2]
+        "give some of the model's" in run(*asked, "--views", "text,day")[2]
     )
 
 

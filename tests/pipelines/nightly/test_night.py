@@ -397,7 +397,7 @@ def test_keys_of_create_that_the_store_was_not_made_with_are_named_once(place, c
     assert (code, out) == (10, "nothing new; 0 shards counted; 1 warning\n")
     [line] = latest(place)["warnings"]
     assert line == (
-        "[create] has no effect on a store that exists, and these keys differ from it: "
+        "[create] has no effect on a store that exists, and these keys differ from the store: "
         'max_topics (3, was 4), text_column ("body", was "text"), '
         'passage_words (99, was not set), stop_words (["harbour"], was []); '
         f"`streaming-moments rebase {place}/store --max-topics 3` counts all again; text_column, "

@@ -86,7 +86,7 @@ def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
         (900 * [2] + 40 * [3] + [9], POOLED, TokenPolicy(), "short (41 have three"),
         (900 * [2] + [3], POOLED, None, "short (1 has three"),
         (80 * [4], POOLED, TokenPolicy(), "are rough; count more documents"),
-        (80 * [400], POOLED, TokenPolicy(), "documents, or cut long ones by a new store with"),
+        (80 * [400], POOLED, TokenPolicy(), "documents, or cut long documents by a new store with"),
         (80 * [400], POOLED, None, "or token ids of passages instead of whole documents"),
         (80 * [4], POOLED, None, "are rough; count more documents"),
         (80 * [4] + [400], POOLED, TokenPolicy(), "`rebase --length-weights even`"),

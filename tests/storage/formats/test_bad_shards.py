@@ -147,7 +147,7 @@ BAD = [
         r"compressed as \.gz; rename the shard, so that",
     ),
     ("a.txt", lzma.compress(b"law"), {}, r"line 1 is compressed as \.xz"),
-    ("a.txt.gz", b"law and sea", {}, r"is not compressed as \.gz: compress it, or rename it"),
+    ("a.txt.gz", b"law and sea", {}, r"is not compressed as \.gz: compress the file, or rename it"),
     ("a.jsonl.zst", jsonl(["law"]), {}, r"is not compressed as \.zst: "),
     ("a.txt.xz", b"law\n", {}, r"is not compressed as \.xz: "),
     ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: its byte 10"),

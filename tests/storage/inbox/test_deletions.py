@@ -307,7 +307,7 @@ def test_only_ids_of_deletions_that_are_not_begun_are_searched_for():
     assert read_searches(folder).keys() == {begun, twin, other}
     folder.delete(["deletion-searches.json"])
     with pytest.raises(
-        StoreError, match=f"deletion {begun} is changing .* continues after that one"
+        StoreError, match=f"deletion {begun} is changing .* continues after the other"
     ):
         deletions.plan(twin, Deletion("id", ("7",)))
     assert read_searches(folder).keys() == {twin, other}

@@ -223,7 +223,9 @@ def test_stores_that_are_pulled_together_share_a_commit():
     assert hub.commit.message == f"merge {said}"
     assert holds(hub, [1, 2, 3])
     assert pull_together(hub, [two, one])[0].store.version == 2
-    with pytest.raises(InvalidInput, match="are the same store, or copies of it; give only one"):
+    with pytest.raises(
+        InvalidInput, match="are the same store, or copies of one store; give only one"
+    ):
         pull_together(hub, [one, one])
     # both count it from now on, and the error names both
     three = site({"s3://x/c": 5})

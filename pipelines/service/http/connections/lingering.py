@@ -1,6 +1,6 @@
 """Read the rest of a request after the answer is sent, so that the client gets the answer.
 
-If a server closes a connection on which it has not read all bytes, its operating system resets the
+If a server closes a connection before all bytes are read, the operating system resets the
 connection. The client's operating system then drops the answer.
 """
 
@@ -30,7 +30,7 @@ class Lingering:
     """Application that reads and drops the rest of a request after it has sent the whole answer.
 
     body : number of bytes of the largest accepted body; the connection closes after four times as
-        many
+        many bytes
     seconds : time after which the connection closes; it closes earlier if the client sends nothing
         for 2 seconds
     """

@@ -147,9 +147,10 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
     """Return an HTTP protocol that closes slow connections, and limits how many are open.
 
     It closes a connection if, for `seconds`, the client does not complete the head of a request or
-    does not read an answer. If `most` connections are open, a new connection closes the one that
-    has been idle for longest, so idle clients do not keep others out. If twice as many are open,
-    new connections are closed at once, because the process needs some open files for other things.
+    does not read an answer. If `most` connections are open, a new connection closes the connection
+    that has been idle for longest, so idle clients do not block active clients. If twice as many
+    are open, new connections are closed at once, because the process needs some open files for
+    other things.
     """
 
     class Patient(H11Protocol):

@@ -272,7 +272,7 @@ def test_a_copy_and_an_unknown_name_are_refused(run, store, places, tmp_path):
         ([places[4]], f"{copy} has the content of {places[4]}"),
         (
             [places[4], copy, tmp_path / "typo.jsonl"],
-            "typo.jsonl, and it has purged no such shard; check the URLs",
+            "typo.jsonl, and the store has purged no such shard; check the URLs",
         ),
         ([places[4], copy, "--message", f"{copy} by law"], "the message names a shard"),
     ):
@@ -319,7 +319,7 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     # nor is it finished by a call for others
     code, _, err = run("purge", store.url, places[4], f"{places[4]}.typo")
     assert code == 2
-    assert "typo, and it has purged no such shard" in err
+    assert "typo, and the store has purged no such shard" in err
     code, out, err = run("purge", store.url, f"{places[0].parent}/4.*")
     assert (code, err) == (0, "")
     assert "1 shard already purged; remaining files of it are deleted" in out
