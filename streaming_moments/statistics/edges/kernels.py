@@ -48,7 +48,7 @@ def add_neighbours(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """For each end of an edge, add 1 to the node's degree, and to the node's entry for its neighbour.
+    """For each end of an edge, add 1 to the node's degree and to its entry for the neighbour.
 
     Rows outside the block and edges of the even half are handled as in `add_sketches`.
     """
