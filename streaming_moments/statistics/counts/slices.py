@@ -27,7 +27,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
     counts triples of distinct positions only (Theorem 1). The function adds the corrections of the
-    model's form, and scales the slices so that `H_i = O diag(m_i) O'`, where m_i is the row of the
+    model's form, and scales the slices so that `H_i = O diag(m_i) O'`, where m_i is row i of the
     topic matrix.
 
     The constants C1, C2 and C3 of row i are sums over the documents in which word i is counted. So

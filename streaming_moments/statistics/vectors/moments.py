@@ -173,7 +173,7 @@ def _central_fourth(
     covariance: NDArray[np.float64],
     mean: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the central fourth moment, given the raw fourth moment, the mean and lower moments."""
+    """Return the central fourth moment, given the raw one, the mean and lower central moments."""
     found = raw - _outer(mean, mean, mean, mean)
     for place in range(4):
         found -= np.moveaxis(np.multiply.outer(mean, third), 0, place)
