@@ -13,11 +13,11 @@ from types import FrameType
 
 
 def guard() -> None:
-    """Let Ctrl-C end a command that is still loading; after `begun` it raises an exception again.
+    """Let Ctrl-C end a command that is still loading; after `begun`, it raises an exception again.
 
-    An exception would not be safe while modules are imported: a module may catch it, or be in the
-    middle of any code. BLAS is limited to one thread, because jobs limit it anyway, and because
-    starting other threads takes as long as loading NumPy.
+    An exception would not be safe while modules are imported: a module could catch the exception,
+    or be interrupted in the middle of any code. BLAS is limited to one thread: jobs would limit
+    BLAS anyway, and starting its other threads takes as long as loading NumPy.
     """
     named = "".join(sys.argv[:1]).endswith("/streaming-moments")
     called = sys.argv[:1] == ["-m"] and "streaming_moments" in sys.orig_argv

@@ -47,7 +47,7 @@ def classical_scaling(distances: ArrayLike) -> NDArray[np.float64]:
     scaling, by the leading eigenvectors of the doubly centred squares of the distances. Coordinates
     are centred on 0, and the first axis is the one along which they vary most. On each axis, the
     coordinate of largest size is positive, so that the maps of two similar fits are not mirror
-    images. If one axis suffices, the coordinates on the other are 0.
+    images. If one axis suffices, all coordinates on the second axis are 0.
 
     Examples
     --------

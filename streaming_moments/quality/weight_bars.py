@@ -51,7 +51,7 @@ def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArra
 
     `bars` are the current (k,) `weight_bars`. `documents` is the number of documents of the current
     model, `before` that of the earlier model; both are at least 1. One of the two sets of documents
-    contains the other, so the variance of the difference of their means is the difference of the
-    variances.
+    contains the other, so the variance of the difference of the two means is the difference of
+    their variances.
     """
     return np.asarray(_REFITTED * bars * sqrt(abs(documents / before - 1)))

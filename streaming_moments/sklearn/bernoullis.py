@@ -42,14 +42,15 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
         most 20, and stops when all later passes together would change the components by less than a
         twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
-        rows. Passes start from the fit by moments. They start from components fitted to a pilot
-        (a sample of up to 8,000 rows) instead if rows are more likely under these, or if moments
-        identify fewer than k components.
+        rows. Passes start from the fit by moments. They start from components fitted to a pilot (a
+        sample of up to 8,000 rows) instead if rows are more likely under the components of the
+        pilot, or if moments identify fewer than k components.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
-        Columns of the sketch of triples of features. By default, one for each of up to 128
-        features, and 22 for more features. A good choice is twice the components plus two.
+        Number of columns of the sketch, a projection of the features by which their triples are
+        counted. By default the number of features, but 22 if there are more than 128 features. A
+        good choice is twice the number of components, plus two.
     random_state : int, RandomState or None
         Seed of the random columns of the sketch, and of the random starts of the fit.
     keep_statistics : bool

@@ -49,8 +49,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
     counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define how
-    it counts; two estimators can only be added if these are equal. `_seen` is the word for records
-    in the messages of the subclass, such as "rows".
+    records are counted; two estimators can only be added if these attributes are equal. `_seen` is
+    the word for records in the messages of the subclass, such as "rows".
 
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
     statistics, which can be hundreds of times larger. After `partial_fit`, `like` and `+`, a pickle
@@ -64,7 +64,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether most of the first records are copies of one another
-    # if `like` of another estimator made this one: number of records that the other one had counted
+    # number of records that another estimator had counted, if its `like` made this estimator
     _passed = 0
     _added = False  # whether the statistics come from `partial_fit`, `like` or `+`, not from `fit`
     number_search_: NumberSearch
@@ -154,16 +154,17 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return empty
 
     def __add__(self, other: Self) -> Self:
-        """Return an estimator fitted to the records of both, as if one had counted all of them.
+        """Return an estimator fitted to the records of both, as if one estimator had counted all.
 
-        Error bars compare two halves of the rows. For categories, sets and views, the position of
-        a row decides to which half it belongs. For these kinds, the result is exactly that of one
-        estimator only if `like` of the first estimator made the second.
+        Error bars compare two halves of the rows. For categories, sets and views, the position of a
+        row decides to which half it belongs. For these kinds, the second estimator has to be made
+        by `like` of the first one. Otherwise, the result is not exactly that of one estimator that
+        counted all rows.
 
         Raises
         ------
         ForeignStatistics
-            The two estimators count differently; make one by `like` of the other.
+            The two estimators count differently; make one of them by calling `like()` on the other.
         InvalidInput
             An estimator has `polish`, which reads all records again, or was pickled without its
             statistics.
@@ -246,7 +247,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Return a mask of those of `number` records that are in the odd half of the data, or None.
+        """Return a (number,) mask of the records that belong to the odd half of the data, or None.
 
         None means that the content of a record decides to which half it belongs. But if most
         records are copies of one another, the mask assigns them by their positions instead.
@@ -271,7 +272,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _started(self, model: Any, batch: Any) -> Any:
         """Return the model from which the passes of `polish` start.
 
-        It is the fitted model, or for some models one that is fitted to a sample of the records.
+        This is the fitted model. For some kinds of models, it can be a model of a sample of the
+        records instead.
         """
         second = passes_of(type(model)).second
         if second is None:
@@ -391,7 +393,7 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw a panel for each component, with the `number` features that set it apart.
+        """Draw a panel for each component, with the `number` features that distinguish it most.
 
         Parameters and errors are those of the `plot` of `model_`. Columns of a fitted data frame
         give the names.

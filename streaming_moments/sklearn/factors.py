@@ -19,11 +19,11 @@ from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-# Rows are clipped to this multiple of their median norm. It is large, because factors are separated
-# by the tails of their distributions.
+# Norms of rows are clipped to this multiple of the median norm. The multiple is large, because the
+# tails of the distributions of factors separate the factors.
 _REACH = 4.0
-# Fourth moments are counted if the sketch has at most this many columns. With more columns, they
-# take too much time.
+# Fourth moments are counted if the sketch has at most this many columns. With more columns,
+# counting takes too much time.
 _MOST_FOURTH = 40
 
 

@@ -44,11 +44,12 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         most 20, and stops when all later passes together would change the means by less than a
         twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
         rows. Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
-        instead if this makes other rows more likely, or if moments identify fewer than k
-        components.
+        instead if other rows are more likely under the K-means components, or if moments identify
+        fewer than k components.
     sketch_columns : int, optional
-        Columns of the sketch of the rows. By default, one for each of up to 64 columns of X. For
-        more columns, one and a half times the number of components plus two.
+        Number of columns of the sketch, a projection of the rows. By default the number of columns
+        of X. If X has more than 64 columns, the default is one and a half times the number of
+        components, plus two.
     random_state : int, RandomState or None
         Seed by which rows of the pilot and random columns of the sketch are drawn.
     keep_statistics : bool
@@ -133,7 +134,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return self._shown(model)
 
     def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
-        """Return the fit by moments, or K-means components of a pilot if these predict better."""
+        """Return the better start of `polish`: the fit by moments, or K-means on a pilot."""
         pilot, model = self.__dict__.pop("_pilot", None), None
         enough = pilot is not None and len(pilot) >= options.topics
         try:

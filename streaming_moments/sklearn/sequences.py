@@ -114,8 +114,8 @@ class MomentHMM(MomentSampler):
         X : list or series of (t,) integers, or (symbols,) or (symbols, 1) array
             Sequences; or all of them concatenated, with `lengths`. The symbol -1 is unobserved.
         y : object
-            Not used. It is refused if its length differs from that of X, because it is then
-            probably meant as `lengths`.
+            Not used. A y of another length than X is refused, because it is probably meant as
+            `lengths`.
         lengths : sequence of int, optional
             Lengths of the sequences in an array; by default the array is one sequence.
 

@@ -45,9 +45,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     `model_.shape` names its shape, and `model_.shape_scores` has the scores of all shapes.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing values. Later
-    rows can have values that the first rows lacked, for which the tree has no probability. They
-    count as missing, with a warning, and `transform` replaces them by known values. A column with
-    only one value is refused, and too many categories raise `BoundExceeded`.
+    rows can have values that the first rows lacked, for which the tree has no probability. Such
+    values count as missing, with a warning, and `transform` replaces them by known values. A column
+    with only one value is refused, and too many categories raise `BoundExceeded`.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
         most 20, and stops when all later passes together would change the probabilities by less
         than a twentieth of their error bars. Only `fit` polishes, as `partial_fit` does not have
-        all rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
-        makes held-out rows more likely. There are `n_components` classes, or 2 to 32 if the fit
-        chooses their number.
+        all rows. With shape "auto", passes start from latent classes of a pilot of the rows if
+        held-out rows are more likely under these classes. There are `n_components` classes, or 2 to
+        32 if the fit chooses their number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -129,10 +129,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     def __add__(self, other: Self) -> Self:
         """Return an estimator fitted to the rows of both estimators.
 
-        In each column, the values of both must have the same types.
+        In each column, the values that the two estimators counted must have the same types.
         """
         known = [getattr(one, "categories_", None) for one in (self, other)]
-        # statistics identify values by their text, so they do not see a difference of types
+        # statistics identify values by their text, so their sum would mix 1 and '1'
         if None not in known and _types(known[0]) != _types(known[1]):
             raise ForeignStatistics(
                 "columns of the two trees have values of different types, such as 1 and '1'; give "

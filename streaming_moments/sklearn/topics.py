@@ -62,7 +62,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         Dirichlet prior with which the topics of documents are inferred, as in `fit_by`.
     polish : int or "auto"
         Number of passes over the documents after the fit, as in `polished`, with all threads. Only
-        `fit` makes them, as `partial_fit` and `+` do not have all documents.
+        `fit` makes passes, because `partial_fit` and `+` do not have all documents.
     max_components : int, optional
         Largest number of topics that can be requested after `partial_fit`. The default is
         `n_components`, or 32 if that is "auto" or "predict".

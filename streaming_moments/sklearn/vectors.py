@@ -18,7 +18,7 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
 _PILOT = 20_000  # the grid of rounding and the sketch are chosen from at most this many rows
-# columns of a sketch: this many for each component, and a few more
+# a sketch has this many columns for each component, and `_BESIDE` more
 _A_COMPONENT = 1.5
 _BESIDE = 2
 

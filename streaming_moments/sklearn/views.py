@@ -50,8 +50,8 @@ class MomentViews(SparseInput):
     sketch_columns : int, optional
         Columns of the sketch of each view; the default is that of `sketch_of`.
     refine : int
-        Rounds of refinement by the table of triples. They need views without sketches, and an
-        alpha0 of 0.
+        Number of rounds of refinement by the table of triples. Rounds above 0 need views without
+        sketches, and an alpha0 of 0.
     polish : int or "auto"
         Number of passes of expectation maximisation over the records after the fit; alpha0 must be
         0. "auto" makes at most 20, and stops when all later passes together would change the states

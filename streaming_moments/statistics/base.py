@@ -68,7 +68,7 @@ class Totals(Protocol):
     def bound(self) -> int:
         """Upper bound of the entries of the row arrays.
 
-        It need not hold for arrays whose entries are checked one by one.
+        The bound need not hold for arrays whose entries are checked one by one.
         """
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
@@ -131,10 +131,10 @@ class Prepared(Protocol):
 
 
 class Sums(Protocol):
-    """Sums of a block of rows to which one thread at a time adds records.
+    """Sums of a block of rows; one thread at a time can add records to the sums.
 
-    The caller ensures that the entries stay below 2^62: it adds up the bounds of all batches, also
-    of those that are subtracted.
+    The caller ensures that the entries stay below 2^62: it adds up the bounds of all batches,
+    including subtracted batches.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
@@ -171,8 +171,9 @@ class Statistics(Protocol):
 class Foundation(Protocol):
     """Definition of the statistics of one kind; immutable, identified by its fingerprint.
 
-    A kind is a class with this interface and a line in `registry.KINDS`. The layout, the blocks,
-    the verification and the memory plans of a store use nothing else of a kind.
+    A kind is a class with this interface and a line in `registry.KINDS`. The code for the layout,
+    the row blocks, the verification and the memory plans of stores uses a kind only through this
+    interface.
 
     Attributes
     ----------
@@ -183,11 +184,11 @@ class Foundation(Protocol):
     one_place : bool
         Whether one process fits models to the sums of all rows, instead of block by block.
     told_halves : bool
-        Whether segments and lineages must note that sums of half of the records are stored,
-        because the fingerprint does not say so.
+        Whether the files of a store (segments and lineages) must note that sums of one half of the
+        records are stored, because the fingerprint does not show it.
     halves_by_content : bool
-        Whether segments and lineages must note that the content of a record decides to which half
-        it belongs.
+        Whether the files of a store must note that the content of a record decides to which half of
+        the records it belongs.
     since_first : frozenset of str
         Features of this foundation that the first format of stores lacks.
     by_length : bool
@@ -229,7 +230,7 @@ class Foundation(Protocol):
 
     @property
     def joined_bytes(self) -> int:
-        """Upper bound of the bytes that `joined` needs besides the batches that it joins."""
+        """Upper bound of the bytes that `joined` needs in addition to its batches."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Return arrays and JSON attributes from which `from_parts` restores the foundation."""
@@ -284,10 +285,10 @@ class Foundation(Protocol):
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the largest number of tokens with which a record adds less than `bound` to a sum.
+        """Return the largest length in tokens at which a record adds less than `bound` to each sum.
 
         The result is at most `most`. A caller has to compute the bound of a batch only if a record
-        of the batch has more tokens.
+        of the batch is longer.
         """
 
     def require_bounded(self, bound: float) -> None:
@@ -314,7 +315,7 @@ class Foundation(Protocol):
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Yield each identity that stored statistics violate, with its row block.
+        """Yield each identity that stored statistics violate, with the row block that violates it.
 
         None instead of a row block means all blocks. The arrays of all blocks are padded to the
         number of rows of the longest block.

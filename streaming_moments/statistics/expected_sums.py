@@ -1,6 +1,6 @@
 """ExpectedSums: expected counts of a pass over records, as integers.
 
-Integer sums are exact in any order. Passes of expectation maximisation need such counts.
+Integer sums are exact in any order. Passes of expectation maximisation add up such counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ fit can give a rare word probability 0 in a state that has the word, and passes 
 class ExpectedSums(Protocol):
     """Expected counts, such as words of each state, that a pass over records adds up.
 
-    They are integers, so the sums are exact in any order.
+    Expected counts are rounded to integers, so the sums are exact in any order.
     """
 
     @property
@@ -46,7 +46,7 @@ class ExpectedSums(Protocol):
         """Return sums of zero."""
 
     def add(self, other: Self) -> Self:
-        """Add the sums of `other` to these sums in place, and return them."""
+        """Add the sums of `other` to these sums in place, and return these sums."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
         """Return arrays and numbers from which `from_parts` restores the sums."""

@@ -49,7 +49,7 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """Return the text about a half-life that is printed after a number of documents.
+    """Return the text about a half-life that reports print after a number of documents.
 
     The text is empty without a half-life.
 

@@ -2,12 +2,12 @@
 
 Statistics store the sums of one half separately, so that choices made on one half can be tested on
 the other. The half of a document, a vector, a sequence or an edge is the highest bit of a fixed
-hash of its content. It is the same in any order, batch, shard, machine and version, and equal
-records are in the same half. Rows of categories, sets and views are often equal by chance, because
-they have few possible values. If equal rows were in one half, the halves would differ by more than
-chance, so the position of a row decides. In memory, a fixed hash of the position decides, so that
-patterns in the order of the rows do not matter. In a store, the rows of a shard alternate between
-the halves.
+hash of its content. So a record is in the same half in any order, batch, shard, machine and
+version, and equal records are in the same half. Rows of categories, sets and views are often equal
+by chance, because they have few possible values. If equal rows were in one half, the halves would
+differ by more than chance, so the position of a row decides. In memory, a fixed hash of the
+position decides, so that patterns in the order of the rows do not matter. In a store, the rows of a
+shard alternate between the halves.
 """
 
 from __future__ import annotations

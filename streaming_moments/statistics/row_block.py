@@ -16,9 +16,9 @@ from streaming_moments.errors import InvalidInput
 class RowBlock:
     """Words `index, index + step, ...`: a block of rows with an equal share of the work.
 
-    Words are ordered by decreasing frequency, which follows Zipf's law. If they are dealt to the
-    blocks in turn, all blocks have about the same work and bytes. Blocks of adjacent words would
-    differ.
+    Words are ordered by decreasing frequency, which follows Zipf's law. They are dealt to the
+    blocks in turn, so that all blocks have about the same work and bytes. Blocks of adjacent words
+    would have very different work.
 
     Parameters
     ----------

@@ -128,9 +128,9 @@ def lda_corpus(
 def topic_error(found: ArrayLike, truth: ArrayLike) -> float:
     """Return the mean L1 distance of (n, k) topics, 0 to 2, for the best matching of columns.
 
-    If the matrices have different numbers of columns, it is the mean over the matched columns.
-    Raises InvalidInput if the numbers of rows differ. `components_` of an estimator has topics in
-    rows, so give its transpose.
+    If the matrices have different numbers of columns, the result is the mean over the matched
+    columns. Raises InvalidInput if the numbers of rows differ. `components_` of an estimator has
+    topics in rows, so give its transpose.
 
     Examples
     --------

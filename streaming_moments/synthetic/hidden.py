@@ -28,7 +28,7 @@ class SyntheticViews:
     weights : (k,) float64
         Shares of the states.
     states : (records,) int64
-        The state of each record. If a record has several states, the one with the largest share.
+        The state of each record; the state with the largest share if a record has several states.
     """
 
     batch: ViewBatch

@@ -70,7 +70,7 @@ def in_all_places(outer: Array) -> Array:
 
 
 def same_columns(found: Array, truth: Array) -> NDArray[np.int64]:
-    """Return the order of the found columns in which they match the true columns best."""
+    """Return the order in which the found columns match the true columns best."""
     size = range(truth.shape[1])
     return np.array(
         min(permutations(size), key=lambda order: np.abs(found[:, list(order)] - truth).sum())

@@ -19,9 +19,9 @@ def check_laws(
 ) -> None:
     """Check the laws of mergeable statistics, such as `of(a) + of(b) == of(join([a, b]))`.
 
-    The laws are checked on a sample that is cut into `parts`, also after reordering the parts by
-    `order`. `of` maps a sample to its statistic, and `join` concatenates samples. Statistics must
-    be equal bit for bit.
+    The laws are checked on a sample that is cut into `parts`, in the given order and in that of the
+    permutation `order`. `of` maps a sample to its statistic, and `join` concatenates samples.
+    Statistics must be equal bit for bit.
     """
     whole = of(join(parts))
     each = [of(part) for part in parts]
@@ -52,7 +52,7 @@ def check_records(
     order: Sequence[int],
     cuts: Sequence[int],
 ) -> None:
-    """Check that neither the contribution nor the half of a record depends on other records.
+    """Check that what a record adds, and the half it belongs to, do not depend on other records.
 
     `take` selects records of a sample by index. The records are reordered by `order`, a
     permutation, and the sample is cut before the indices `cuts`. Statistics must be equal bit for

@@ -101,7 +101,7 @@ def replace(store: MomentStore, old: Mapping[str, int], new: Mapping[str, int]) 
 
 
 def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | None]:
-    """Write the sum of all segments without committing it; return the segments and the sum."""
+    """Write the sum of all segments, but do not commit it; return the segments and the sum."""
     sources = store.commit.segments
     if not len(store.ledger()):
         return sources, None
@@ -124,7 +124,7 @@ def sum_beside(
 ) -> MomentStore:
     """Write the sum of `parts`, which are segments or earlier sums, and commit it.
 
-    The version of `store` has the parts. The sum is committed to the latest version.
+    The parts belong to the version of `store`, but the sum is committed to the latest version.
     """
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     files = write_sums(writer, read_for(store.commit, parts, gone), range(store.row_blocks))
@@ -144,7 +144,7 @@ def purge(
     if names - holdings.known:
         sweep(store.folder)
         erase_unnamed(store.folder, names)
-        raise InvalidInput(f"no version holds all of {sorted(names)}; name others")
+        raise InvalidInput(f"no version holds all of {sorted(names)}; name other shards")
     replaced = []
     for group in linked_groups(store.commit.segments, store.ledger()):
         if any(part.id in holdings.segments for part in group):
@@ -173,7 +173,7 @@ def recorded(url: str, seed: int) -> ShardRecord:
 
 
 def aside(store: MomentStore, url: str, seed: int) -> MomentStore:
-    """Count a shard with `WORDS`, and add it to the staged lineage, which is not adopted yet."""
+    """Count a shard with `WORDS`, and add it to the new lineage, which is not adopted yet."""
     ready = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
     return stage_segment(store, ready)
 

@@ -21,16 +21,16 @@ from streaming_moments.statistics.row_block import RowBlock
 class BlockSums:
     """The `Sums` of word counts: row arrays of a block, to which documents are added.
 
-    Each row has a cell for each core word. The 64 bits of a *cell* hold three sums about the two
-    words of the row and the cell: the products of their counts in the odd half of the documents,
-    those in the even half, and the number of documents with both words. So one addition replaces
-    three, each to an array of its own. The cells are stored in the array of pair counts, so most
-    rows use no more than a third of the memory of three arrays. Before a sum in a cell of a row
-    could overflow, the cells of the row are split into the three arrays. Later documents are added
-    to the arrays.
+    Each row has a cell for each core word. The 64 bits of a *cell* hold three sums about two words,
+    that of the row and that of the cell. The first two sums add the products of the counts of the
+    two words: one sum over the odd half of the documents, one over the even half. The third sum is
+    the number of documents with both words. So one addition to a cell replaces additions to three
+    arrays. The cells are stored in the array of pair counts, so most rows use no more than a third
+    of the memory of three arrays. Before a sum in a cell of a row could overflow, the cells of the
+    row are split into the three arrays. Later documents are added to the arrays.
 
-    `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. They are all
-    zeros at first, and belong to this object.
+    `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. All their
+    entries are 0 at first, and this object may change them.
 
     Examples
     --------
@@ -49,7 +49,8 @@ class BlockSums:
     arrays: Arrays
     _fields: pair_kernels.CellFields = field(init=False)
     _closed: NDArray[np.bool_] = field(init=False)  # whether the pairs of each row are in cells
-    _gained: NDArray[np.int64] = field(init=False)  # upper bound of the sums of products in cells
+    # for each row, an upper bound of the sums of products in its cells
+    _gained: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         rows = len(self.arrays["pair_counts"])
@@ -103,7 +104,7 @@ class BlockSums:
         return found
 
     def opened(self) -> Arrays:
-        """Split all cells into their three sums, and return the arrays, not copies."""
+        """Split all cells into their three sums; return the arrays of this object, not copies."""
         self._open(self._closed)
         return self.arrays
 

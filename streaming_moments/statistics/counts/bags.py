@@ -64,7 +64,7 @@ def from_gensim(
     except (TypeError, ValueError, KeyError) as error:
         raise InvalidInput(
             f"the bags are not lists of (id, count) for this dictionary ({error}); give the "
-            "results of its doc2bow"
+            "results of the doc2bow of this dictionary"
         ) from error
     entries = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     if entries.size and entries[:, 1].min() < 1:

@@ -32,8 +32,8 @@ from streaming_moments.statistics.counts.tables.columns import TableColumns
 # 2^62 as with +-127. On real text +-31 captures 97% of the spectrum, and +-15 captures 93%.
 _SCALE = 31
 DEFAULT_CORE = 4096
-# Tolerance of the eigensolver relative to the eigenvalues of the pilot. The error of the pilot
-# itself is a hundred times larger.
+# Relative tolerance to which the eigenvalues of the pilot are computed. The sampling error of these
+# eigenvalues is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
 # Random columns of +-1 are drawn at most this many times. With few words and many columns, they can
@@ -123,8 +123,8 @@ class Basis:
     def fingerprint(self) -> str:
         """SHA-256, as 64 hexadecimal digits, of all that defines the basis.
 
-        These are the matrix, n, the vocabulary, weights unless all are 1, and the table if there is
-        one.
+        The hash covers the matrix, n and the vocabulary, weights unless all are 1, and the table if
+        the basis has one.
         """
         head = f"{self.matrix.shape} {self.n_words} {self.vocabulary} "
         more = b"" if self.weights.is_pooled else b" " + self.weights.table.tobytes()
@@ -142,7 +142,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """Return the identity as the basis of a table, so that no pair or triple is projected.
+        """Return the identity matrix as the basis of a table: pairs and triples are not projected.
 
         Examples
         --------
@@ -294,7 +294,7 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; mostly the eigenvalues of Q'Q show it."""
+    """Whether the columns of a basis matrix Q are linearly independent."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
     # If the smallest eigenvalue is far above rounding errors, it is not zero. Skip the singular

@@ -189,7 +189,7 @@ class CountBatch:
 
     @property
     def held(self) -> int:
-        """Number of documents; `select` and `take` refer to them by number."""
+        """Number of documents, whose positions `select` and `take` accept."""
         return self.documents
 
     @cached_property
@@ -264,8 +264,8 @@ def odd_documents(
 
     passages : (documents,) int64, number of rows of each document; all rows of a document are in
         the same half. By default, each row is a document.
-    n_words : only the counts of this many first words decide the half; by default those of all
-        words. Words that were added to a vocabulary later do not decide.
+    n_words : only the counts of this many first words decide the half; by default, all counts do.
+        Words that were added to a vocabulary later do not decide.
 
     Examples
     --------

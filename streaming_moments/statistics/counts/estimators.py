@@ -192,11 +192,12 @@ def _distinct_positions(
     """Return weighted sums over documents of words, and of pairs and triples of distinct positions.
 
     With counts x of a document, the product `x_i x_h x_l` includes triples in which positions
-    coincide, so these are subtracted. The sums are exact if all numbers are whole and below 2^53.
+    coincide, so such triples are subtracted. The sums are exact if all numbers are whole and below
+    2^53.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
-    # sums of x x' and of x with the weights of triples, to subtract those with equal positions
+    # sums of x x' and of x with the weights of triples, to subtract triples with equal positions
     raw, words = np.zeros((n, n)), np.zeros(n)
     step = max(_CELLS // max(n, 1), 1)
     for start in range(0, batch.documents, step):

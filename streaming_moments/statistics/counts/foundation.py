@@ -77,7 +77,7 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """Whether sums of half of the documents are stored, which the fingerprint does not say."""
+        """Whether sums of one half of the documents are stored, which no fingerprint shows."""
         return self.halves
 
     @property

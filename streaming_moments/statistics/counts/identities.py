@@ -1,6 +1,7 @@
 """Identities between the sums of word counts, valid for any documents.
 
-All statistics of documents satisfy them, so a store can detect damage that hashes do not show.
+All statistics of documents satisfy these identities, so a store can detect damage that hashes do
+not show.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class _Sums:
     """Sums over row blocks, from which the identities of a segment are checked.
 
     The pair counts P of the core words are symmetric. This is checked by r' P q = q' P r for random
-    vectors r and q, so that no (core, core) matrix is needed. This identity and that of the triple
-    sketch are exact, because they are computed in integers modulo 2^64.
+    vectors r and q, so that no (core, core) matrix is needed. This identity and the identity of the
+    triple sketch are checked exactly, in integers modulo 2^64.
     """
 
     basis: Basis

@@ -43,9 +43,10 @@ class PairRows:
 def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, after: int) -> float:
     """Return the total variation between the distributions of core word pairs in two states.
 
-    It is `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h. `before` and `after` are S
-    and S', the sums of P and P' over these words, which `PairRows.total` gives for each block.
-    `blocks` yields each row block once, of both states, so that only two blocks are in memory.
+    The result is `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h. P and P' are the
+    pair counts of the two states. `before` and `after` are S and S', the sums of P and P' over core
+    words, which `PairRows.total` gives for each block. `blocks` yields each row block once, as a
+    pair of both states, so that only two blocks are in memory.
 
     Raises ForeignStatistics for blocks of different bases or rows, NotIdentifiable for a state
     without pairs, and InvalidInput if a block has more pairs than S or S'.

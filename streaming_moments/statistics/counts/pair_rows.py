@@ -20,7 +20,8 @@ from streaming_moments.statistics.counts.weighted import Statistics, row_constan
 from streaming_moments.statistics.row_block import RowBlock
 
 # A row is stored dense if at least this share of its entries is positive, because a sparse entry
-# takes six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
+# takes six times as long and twice the bytes of a dense entry. Thresholds from a tenth to a third
+# are equally fast.
 _DENSE = 1 / 3
 # Whole numbers up to this bound are exact in float32.
 _LARGEST_EXACT = 2**24
@@ -162,7 +163,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
             missing
         right : (core, k) float64, rows of the core words
-        expected : (n,) float64, frequency of each word, 0 where it never occurs
+        expected : (n,) float64, frequency of each word, 0 for a word that never occurs
 
         Examples
         --------
@@ -268,9 +269,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return those rows of `lefts` that are dense, and zeros to which sums can be added.
+        """Return the rows of `lefts` for words with dense rows of counts, and zeros to add sums to.
 
-        Both are padded to whole groups of rows.
+        Both arrays are padded to whole groups of rows.
         """
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
@@ -302,7 +303,7 @@ def _kept(
 
 
 def _filled_up(number: int, size: int) -> int:
-    """Round a number up to a multiple of a size."""
+    """Round `number` up to a multiple of `size`."""
     return -(-number // size) * size
 
 

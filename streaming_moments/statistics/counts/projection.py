@@ -32,9 +32,9 @@ _LARGEST_PACKED = 2**16
 class ProjectedBatch:
     """Documents prepared for the kernels: their counts by word, and their projections.
 
-    The projection of a document is `y = Q' x`, where x are the counts of its core words.
-    It is made once for a batch, and all row blocks use it. To save memory and transfer between
-    workers, it only stores arrays that the kernels read.
+    The projection of a document is `y = Q' x`, where x are the counts of its core words. A batch is
+    prepared once, for all row blocks. To save memory and transfer between workers, only arrays that
+    the kernels read are stored.
 
     basis : the basis, with the matrix Q
     lengths : (documents,) int64, length of each document in vocabulary tokens
@@ -53,7 +53,7 @@ class ProjectedBatch:
     largest : largest count of a word in a document
     core_starts : (documents + 1, 2) int64, starts in `packed` of each document's core words with
         count 1, and of its other core words
-    packed : (numbers,) uint16, the words with count 1, and word and count of the others; empty if
+    packed : (numbers,) uint16, the words with count 1, and each other word with its count; empty if
         words, counts or sums of products are too large
     batch : the counts of each document, if they are not packed; else None
     """
@@ -171,8 +171,8 @@ class ProjectedBatch:
     def bound(self) -> float:
         """Largest amount that the batch adds to any entry of the row arrays.
 
-        It is the larger one of two bounds: that of the triples, and C2 for the pairs. C2 is larger
-        if terms of y cancel.
+        This is the larger of two bounds: `triple_bound` for the triples, and C2 for the pairs. C2
+        is larger if terms of y cancel.
         """
         return max(self.triple_bound, float(self.totals.bound))
 
@@ -246,8 +246,8 @@ def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int)
     """Whether counts fit in 16 bits, and sums of products in the bits that a cell has for them.
 
     `weighted_counts` is (n,) int64, the weighted count of each word. `largest` is the largest count
-    of a word in a document. `documents` is the number of documents in a sum; it takes the other
-    bits of a cell.
+    of a word in a document. `documents` is the number of documents in a sum, which is stored in the
+    other bits of a cell.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    # compare the rounded sum with half of the limit, because the exact sum is below twice as much
+    # the exact sum is below twice the rounded sum, so compare with half of the limit
     if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")

@@ -26,13 +26,13 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
-    counts triples of distinct positions only (Theorem 1). To these the function adds the
-    corrections of the model's form. They are scaled so that `H_i = O diag(m_i) O'`, where m_i is
-    the row of the topic matrix.
+    counts triples of distinct positions only (Theorem 1). The function adds the corrections of the
+    model's form, and scales the slices so that `H_i = O diag(m_i) O'`, where m_i is row i of the
+    topic matrix.
 
-    The constants of row i are those of the documents in which word i is counted. So a word that was
-    added later is estimated from later documents, by Theorem 1 on that part of the corpus. Core
-    words are counted in all documents.
+    The constants C1, C2 and C3 of row i are sums over the documents in which word i is counted. So
+    a word that was added later is estimated from later documents, by Theorem 1 on that part of the
+    corpus. Core words are counted in all documents.
 
     Yields packed upper triangles, (rows, k (k + 1) / 2) float64, of at most 256 rows at a time.
     `statistics` are one block of r rows, and `whitening` is from the core moments of the same

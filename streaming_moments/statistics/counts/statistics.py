@@ -37,7 +37,8 @@ SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be be
 class WordArrays(Generic[L, Number]):
     """Arrays with one row for each word of a row block: whole numbers or weighted sums.
 
-    `MomentStatistics` defines each array; `statistic_shapes` has its shape, and whether it exists.
+    The docstring of `MomentStatistics` defines each array. `statistic_shapes` returns the shapes of
+    the arrays that exist.
     """
 
     basis: Basis
@@ -208,7 +209,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     ) -> MomentStatistics:
         """Add the statistics of several batches to the arrays of one block.
 
-        Batches are joined while they take fewer bytes than these arrays.
+        Batches are joined while they take fewer bytes than the arrays of the block.
         """
         arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0

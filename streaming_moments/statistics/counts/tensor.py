@@ -14,11 +14,11 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Number of rows of pair counts that are converted to float64 at a time. With 4,096 core words they
-# take 8 MB.
+# Number of rows of pair counts that are converted to float64 at a time. With 4,096 core words,
+# these rows take 8 MB.
 _ROWS = 256
-# Number of whitened directions whose sketches are unpacked at a time. With 64 columns they take
-# half a megabyte.
+# Number of whitened directions whose sketches are unpacked at a time. With 64 columns, these
+# sketches take half a megabyte.
 _DIRECTIONS = 16
 
 
@@ -111,8 +111,9 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
                + 2 sum moment_counts_i w_i (x) w_i w_i'
 
-    The last sum is the same in all three orders, so a third of it is added to each. B is applied
-    once, to the sums of all rows: to apply it to each small block would be most of the work.
+    The last sum is the same in all three orders, so a third of this sum is added to each order. B
+    is applied once, to the sums of all rows, because applying B to each small block would be most
+    of the work.
 
     `statistics` are one block of rows, and `whitening` is from the core moments of the same
     statistics.

@@ -108,8 +108,9 @@ def select_terms(
     """Return the indices of the terms for a vocabulary, by decreasing frequency, then by term.
 
     The result is (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents`
-    documents of the sample, and in at most the share `max_document_fraction` of them, in (0, 1].
-    Raises InvalidInput if no term is left; the message says how many terms each condition excluded.
+    documents of the sample, and in at most the share `max_document_fraction` of all documents of
+    the sample, in (0, 1]. Raises InvalidInput if no term is left; the message says how many terms
+    each condition excluded.
 
     Examples
     --------

@@ -21,7 +21,8 @@ from streaming_moments.statistics.row_block import RowBlock
 class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
     """Weighted sum of integer statistics for a block of rows; in floating point, so not exact.
 
-    A fit accepts it instead of `MomentStatistics`, but it cannot be added or subtracted.
+    A fit accepts weighted statistics instead of `MomentStatistics`, but they cannot be added or
+    subtracted.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-# iterations stop when one more block increases the eigenvalues by a smaller share than this
+# the eigensolver stops when one more block of vectors raises the eigenvalues by less than this
+# share
 _TOLERANCE = 1e-7
 _MOST_BLOCKS = 24
 # number of rows that are converted to float64 at a time; with 32,768 core words they take 64 MB
@@ -69,9 +70,10 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """Pair counts `P / divisor` as a matrix that is not stored, but can be multiplied by others.
+    """Pair counts `P / divisor` as a matrix that is not stored in one piece, but can be multiplied.
 
-    `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
+    `product` returns the product of `P / divisor` and a (core, m) float64 matrix. The divisor is
+    C2.
     """
 
     product: Callable[[NDArray[np.float64], float], NDArray[np.float64]]
@@ -301,7 +303,7 @@ def positive(values: NDArray[np.float64]) -> int:
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; of the form, only C1, C2 and C3 matter.
+    """Project the moments of the core words on a basis, scaled by C1, C2 and C3 of the form.
 
     Raises NotIdentifiable if no document has three words.
     """

@@ -1,4 +1,4 @@
-"""Batches of different edges, and the same batches prepared for addition."""
+"""Batches of distinct edges, and the same batches prepared for addition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EdgeTotals(ViewTotals):
 
 @dataclass(frozen=True, eq=False)
 class EdgeBatch:
-    """Different edges of a graph, without loops.
+    """Distinct edges of a graph, without loops.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class PreparedEdges:
     """Ends of edges: for each end, its node and the node at the other end of the edge.
 
     nodes, others : (ends,) int32 row numbers of both nodes, sorted by the part of `others`
-    even : (ends,) bool, whether the edge is in the even half, by its hash
+    even : (ends,) bool, whether the edge of each end is in the even half, which a hash decides
     bounds : index of the first end of each part, and the number of ends
     sketch : Q; None if all neighbours are stored
     """

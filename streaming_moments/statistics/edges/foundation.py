@@ -42,10 +42,10 @@ WHOLE_NODES = 2048
 class EdgesFoundation(ThreeViews):
     """Definition of the statistics of the edges of a graph; a `Foundation`.
 
-    The nodes are divided into three parts. For each part, the row of a node has the number of its
-    edges to nodes of the part, and the sum of `Q_a` over these nodes a. The three parts are views
-    of the node, which are independent given its memberships. In a small graph, the row of a node
-    has the number of edges to each other node instead.
+    The nodes are divided into three parts. For each part, the row of a node has the number of edges
+    from the node to nodes of the part, and the sum of `Q_a` over these nodes a. The three parts are
+    three views of the node. Given the memberships of the node, the views are independent. In a
+    small graph, the row of a node has the number of edges to each other node instead.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False, because stores need not note it: the ends of an edge always decide its half."""
+        """False: the ends of an edge always decide its half, so stores need not note anything."""
         return False
 
     @property

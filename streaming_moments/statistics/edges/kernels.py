@@ -22,8 +22,8 @@ def add_sketches(
     """For every end a of an edge, add `[1, Q_a]` to the row of the node at the other end.
 
     Rows outside the block are skipped. Edges of the even half are also added to `even_sums`, unless
-    that has no rows. `sketch` (core + 1, 1 + s) has a row for each core node, and a last row for
-    all nodes outside the core.
+    `even_sums` has no rows. `sketch` (core + 1, 1 + s) has a row for each core node, and a last row
+    for all nodes outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     halves = even_sums.shape[0] > 0
@@ -48,7 +48,7 @@ def add_neighbours(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """For each end of an edge, add 1 to the degree of its node, and to the entry for its neighbour.
+    """For each end of an edge, add 1 to the node's degree and to its entry for the neighbour.
 
     Rows outside the block and edges of the even half are handled as in `add_sketches`.
     """

@@ -1,4 +1,4 @@
-"""Sequences of symbols: sums over windows of three symbols, wherever sequences are cut."""
+"""Sequences of symbols: sums over windows of three symbols, however sequences are cut."""
 
 from typing import TYPE_CHECKING
 

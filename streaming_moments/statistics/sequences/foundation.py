@@ -52,8 +52,9 @@ class SequencesFoundation(ThreeViews):
     joins : bool
         Whether sequences have names, by which their pieces are joined across shards.
     by_content : bool
-        Whether the name of a sequence decides its half, or its symbols if it has no name. If False,
-        its position in the shard decides, as in stores of earlier formats without names.
+        Whether the name of a sequence decides its half; if the sequence has no name, its symbols
+        decide. If False, the position of the sequence in its shard decides, as in stores of earlier
+        formats without names.
 
     Examples
     --------
@@ -146,9 +147,10 @@ class SequencesFoundation(ThreeViews):
         return SequenceTotals.of_tables(tables)
 
     def with_seams(self, statistics: ViewStatistics) -> ViewStatistics:
-        """Return statistics of whole sequences from those of pieces that were counted separately.
+        """Return statistics of whole sequences, given statistics of separately counted pieces.
 
-        Wherever the sequences were cut, the result equals one pass over them, bit for bit.
+        Wherever the sequences were cut, the result has the same bits as that of one pass over
+        whole sequences.
         """
         seams = self._seams(statistics.totals)
         sums = {name: array.copy() for name, array in statistics.sums.items()}
@@ -157,7 +159,7 @@ class SequencesFoundation(ThreeViews):
         return replace(statistics, totals=totals, sums=sums)
 
     def totals_with_seams(self, totals: SequenceTotals) -> SequenceTotals:
-        """Return totals of whole sequences from those of pieces that were counted separately."""
+        """Return totals of whole sequences, given totals of separately counted pieces."""
         return _whole(totals, self._seams(totals))
 
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:

@@ -1,8 +1,9 @@
 """Pieces: parts of named sequences, so that the parts in different shards can be joined.
 
-A piece stores its place in the sequence and the two symbols at each end, because windows across the
-seam between two pieces contain no other symbols. The windows across seams are computed from the
-pieces of a version, so they are not stored. Pieces are added and subtracted like counts.
+A piece stores its place in the sequence and two symbols at each of its ends. Windows of three
+symbols that cross the seam between two pieces contain no other symbols. The windows across seams
+are computed from the pieces of a version, so they are not stored. Pieces are added and subtracted
+like counts.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ class Pieces:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             raise PiecesOverlap(
                 f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: none of them is "
-                "counted; leave out shards whose content is already counted, `forget` the counted "
-                "ones, or give different sequences different names"
+                "counted; leave out shards whose content is already counted, `forget` the shards "
+                "counted earlier, or give different sequences different names"
             )
 
     def _seam(self, place: int) -> str:
@@ -200,7 +201,7 @@ class SequenceTotals(ViewTotals):
     pieces: Pieces = field(default_factory=Pieces)
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """Return the array of all numbers, and that of the pieces if there are any."""
+        """Return the array of all numbers, and the array of pieces if there are any."""
         return {**super().tables(), **self.pieces.tables()}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Seams: corrections of separately counted pieces for the windows that span several pieces."""
+"""Seams: windows of symbols that span several separately counted pieces of a sequence."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from streaming_moments.statistics.sequences.windows import UNKNOWN, PreparedWind
 def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
     """Return corrections of sums in which each piece was counted as if it were a whole sequence.
 
-    The corrections add the windows across seams, which have at most two symbols on either side of
-    a seam. They subtract the first symbol of each piece that continues a sequence, because it was
-    counted as the beginning of a sequence. A window spans two pieces, or more if one is short.
+    The corrections add the windows across seams, which have at most two symbols on either side of a
+    seam. They subtract the first symbol of each piece that continues a sequence, because the symbol
+    was counted as the beginning of a sequence. A window spans two pieces, or more if a piece
+    between them is short.
 
     Examples
     --------

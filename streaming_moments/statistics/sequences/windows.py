@@ -30,14 +30,14 @@ MOST_SYMBOLS = 1 << 20
 class SymbolBatch:
     """Chunks of sequences, each with the two symbols before it.
 
-    A window is counted with the chunk that has its last symbol, and the first symbol of a sequence
-    with the first chunk of the sequence. So each window is counted once, wherever sequences are
-    cut. Windows with a symbol outside the alphabet are skipped.
+    A window is counted with the chunk that has the last symbol of the window. So each window is
+    counted once, wherever sequences are cut. The first symbol of a sequence is counted with the
+    first chunk of the sequence. Windows with a symbol outside the alphabet are skipped.
 
     Parameters
     ----------
     offsets : (chunks + 1,) int64
-        Start of the symbols of each chunk, which begin with its context.
+        Start of the symbols of each chunk; the first symbols of a chunk are its context.
     symbols : (symbols,) int32
         Index of each symbol in the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
@@ -145,7 +145,7 @@ class SymbolBatch:
 
     @property
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Symbols of the windows, (windows, 3), and whether each window is in the odd half."""
+        """The (windows, 3) symbols of the windows, and whether each window is in the odd half."""
         sizes = np.diff(self.offsets)
         last = np.arange(self.symbols.size)
         inside = last - np.repeat(self.offsets[:-1], sizes) >= 2

@@ -76,8 +76,8 @@ class VectorsFoundation:
     halves : bool
         Whether the sums of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the integers of a row on the grid decide its half; otherwise its position in the
-        shard does, as in stores of earlier formats.
+        Whether the integers of a row on the grid decide its half. If False, the position of the row
+        in its shard decides, as in stores of earlier formats.
 
     Raises
     ------
@@ -271,7 +271,7 @@ class VectorsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, also of those of the even half."""
+        """Return the shape of each row array of a block by name, with arrays of the even half."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}

@@ -13,7 +13,8 @@ from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
-# Largest radius of a grid, in steps, so that coordinates and their products fit in their integers.
+# Largest radius of a grid, in steps, so that coordinates and products of coordinates fit in their
+# integer types.
 LARGEST_RADIUS = 1 << 14
 SUM_BITS = 50
 """Sums of products with rows of the grid have at most this many bits, so that float64 is exact."""
@@ -30,7 +31,8 @@ class Grid:
     step : float
         Distance between grid points, in the unit of the rows.
     radius : int
-        Radius of the ball in steps, 1 to 16,384. Rows farther from the offset are clipped to it.
+        Radius of the ball in steps, 1 to 16,384. Rows farther from the offset are clipped to the
+        ball.
     whole : bool
         Whether all values are on the grid, so that there is no rounding noise.
 
@@ -100,7 +102,7 @@ class Grid:
 def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
     """Round numbers so that the sums of their products with whole numbers are exact.
 
-    `largest` is an upper bound of such sums, whatever the order of their terms.
+    `largest` is an upper bound of all such sums and of their partial sums in any order.
 
     Examples
     --------

@@ -17,28 +17,32 @@ from streaming_moments.statistics.views.statistics import LARGEST_SUM
 # The median standard deviation of the coordinates has this many steps of the grid. Measured: even 2
 # steps would lose no accuracy.
 _STEPS = 16
-# Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
+# Whole numbers with a standard deviation of at most this number get a grid with step 1, which is
+# exact.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to the multiple _RADIUS of the median norm of the pilot, which was chosen by
-# measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
+# Rows are clipped to the multiple _RADIUS of the median norm of the pilot. This multiple was chosen
+# by measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
 _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
-_MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# A row of up to WHOLE numbers is its own sketch; with fourth moments, of up to _WHOLE_OF_FOURTH.
+# At least this share of rows is not clipped: if more rows are far out, they are data, not outliers.
+_MOST = 0.95
+# A row of up to WHOLE numbers is its own sketch. If fourth moments are counted, _WHOLE_OF_FOURTH is
+# the limit instead.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
-# Number of components for which the default sketch has enough columns, and its number of random
-# columns.
+# _COMPONENTS: number of components for which the default sketch has enough columns. _RANDOM: number
+# of random columns of a sketch.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
 # The standard deviation of a column of the sketch is 2^3 to 2^4, or down to 2^1 if sums would
-# become too large. Larger ones were no better when measured. With these, float32 sums are exact.
+# become too large. Larger standard deviations were no better when measured. With the chosen ones,
+# float32 sums are exact.
 _BITS, _FEWEST_BITS = 3, 1
-# Largest bits of a number whose cube is below 2^53, and of one whose fourth power is below 2^53.
+# Most bits of a number whose cube is below 2^53, and of a number whose fourth power is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9
@@ -71,9 +75,9 @@ def foundation_of(
     """Choose a foundation for vectors like those of a pilot.
 
     The offset of the grid is the median of the rows. The step is a 16th of the median standard
-    deviation of the coordinates that vary. The radius is 1.3 times the median norm. It is larger if
-    rows spread in few directions, or if more than a twentieth of the rows would be beyond it. Step
-    and radius ignore rows beyond ten median norms.
+    deviation of the coordinates that vary. The radius is 1.3 times the median norm. The radius is
+    larger if rows spread in few directions, or if more than a twentieth of the rows would be beyond
+    it. The choices of step and radius ignore rows beyond ten median norms.
 
     The sketch has the leading directions of a factor model of the pilot, rounded to int8, and two
     random columns of +-1. The model has diagonal noise, so that noisy coordinates do not dominate.
@@ -84,12 +88,13 @@ def foundation_of(
     infinite, or there are no columns.
 
     rows : (N, d), finite numbers; 2,000 rows are as good as more rows
-    columns : columns of the sketch; a good choice is one and a half for each component plus two.
-        The default is d for up to 64 coordinates, else 50, which is enough for 32 components.
+    columns : number of columns of the sketch; a good choice is one and a half times the number of
+        components, plus two. The default is d for up to 64 coordinates, else 50, which is enough
+        for 32 components.
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
     reach : radius as a multiple of the median norm. The default is 1.3 or more, so that outliers do
-        not dominate mixtures. With `fourth` it is 4, because tails separate factors.
+        not dominate mixtures. With `fourth`, the default is 4, because tails separate factors.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def _shift(
 ) -> NDArray[np.uint8]:
     """Return (s,) shifts after which Q'x has standard deviations of `2^bits` to `2^(bits + 1)`.
 
-    If powers of the largest possible Q'x would then exceed 2^53, the shifts are larger.
+    The shifts are larger if powers of the largest possible Q'x would otherwise exceed 2^53.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
@@ -188,7 +193,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Return the median of the sizes of rows, or that of the positive sizes if the median is 0.
+    """Return the median of the sizes of rows; if it is 0, return the median of the positive sizes.
 
     The median can be 0, because in sparse data half of the rows can be at the offset of the grid.
     """
@@ -236,7 +241,7 @@ def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
 
     The variances psi of the noise and the loadings F are found by approximate maximum likelihood
     (Lawley). The directions are the left singular vectors of `psi^-1 F`. If all coordinates have
-    equal noise, they are the leading eigenvectors of the covariance.
+    equal noise, the directions are the leading eigenvectors of the covariance.
     """
     rows = rows - rows.mean(axis=0)
     covariance = rows.T @ rows / len(rows)

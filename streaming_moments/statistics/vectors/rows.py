@@ -79,7 +79,7 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of numeric rows; `select` and `take` refer to them by number."""
+        """Number of numeric rows, whose positions `select` and `take` accept."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
@@ -123,12 +123,13 @@ class PreparedVectors:
         if batch.values.shape[1] != foundation.dimension:
             raise ForeignStatistics(
                 f"rows have {batch.values.shape[1]} numbers, but the foundation has "
-                f"{foundation.dimension}; give rows of that width, or make a foundation from these"
+                f"{foundation.dimension}; give rows with as many numbers as the foundation, or "
+                "make a foundation from these rows"
             )
         rows, norms, clipped = foundation.grid.quantised(batch.values)
         sketches = foundation.sketched(rows)
         gains = foundation.gains(sketches.astype(np.int64), norms)
-        # if int64 could overflow, sum Python's integers, which cannot
+        # if int64 could overflow, sum Python's integers, which cannot overflow
         fits = foundation.largest_gain * len(gains) < LARGEST_SUM
         largest = int(gains.sum()) if fits else sum(gains.tolist())
         odd = _odd_rows(rows) if batch.odd is None else batch.odd

@@ -30,7 +30,7 @@ class VectorTotals(IntegerTotals):
 
     n_documents : number of records read, including those that are not numeric
     n_tokens : number N of vectors counted
-    clipped : number of vectors beyond the radius, which were clipped to it
+    clipped : number of vectors that were clipped to the radius of the grid
     even_documents : number of vectors in the even half; 0 without halves
     largest : upper bound of the entries of the sums: the largest value that a vector adds to any
         entry, summed over all vectors
@@ -106,7 +106,7 @@ class VectorStatistics(AdditiveStatistics):
         return self.sums[name].ravel()[:size]
 
     def impossible(self) -> Iterator[str]:
-        """Yield the names of arrays with negative sums of squares, and how many each has."""
+        """Yield the names of arrays with negative sums of squares, and how many each array has."""
         for name, array in self.sums.items():
             places = _squares_of(name.removeprefix(EVEN), self.foundation)
             rows, columns = np.divmod(places, array.shape[1])
@@ -148,9 +148,10 @@ def broken_identities(
 ) -> Iterator[tuple[RowBlock | None, str]]:
     """Yield each identity that is violated, with its row block, or with None for all blocks.
 
-    There are four identities. A whole number equals its square modulo 2, and its cube modulo 6. A
-    sum of squares of N numbers is at least the square of their sum, divided by N. No entry exceeds
-    the bound in `totals`. The sum of the sketches is the sketch of the sum, up to rounding.
+    There are four identities. A sum of whole numbers equals the sum of their squares modulo 2, and
+    the sum of their cubes modulo 6. A sum of squares of N numbers is at least the square of the sum
+    of the numbers, divided by N. No entry exceeds the bound in `totals`. The sum of the sketches is
+    the sketch of the sum, up to rounding.
     """
     parts: dict[str, list[NDArray[np.int64]]] = {}
     for block, sums in blocks:

@@ -1,8 +1,9 @@
 """Sums of products of rows of the grid, by exact matrix products in floating point.
 
 All numbers are whole. A float32 holds whole numbers up to 2^24 exactly, and a float64 up to 2^53. A
-partial sum of products of two columns is at most the larger one of the sums of their squares. So a
-matrix product whose diagonal stays below this limit is exact, in whatever order BLAS adds.
+partial sum of products of two columns is at most the larger one of the two sums of squares of the
+columns. So a product of a matrix and its transpose is exact if its diagonal stays below this limit,
+in whatever order BLAS adds.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
-# Number of columns that are multiplied by themselves and all later columns at a time, so that only
-# half of a symmetric product is computed. Fewer columns are slower.
+# This many columns at a time are multiplied by themselves and by all later columns, so that only
+# half of a symmetric product is computed. A smaller number is slower.
 _PANEL = 256
 # Number of rows that one matrix product handles. With fewer rows, additions take most of the time.
 # More rows do not fit in the cache.
@@ -83,7 +84,7 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
     # for squares and fourth moments, the sum of a chunk is in memory twice: as floats and integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
-    # besides a chunk, the previous chunk or the squares of the chunk are in memory
+    # in addition to a chunk, the previous chunk or the squares of the chunk are in memory
     return max(held) + 16 * _CHUNK * width
 
 
@@ -95,8 +96,8 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     for part in _chunks(rows, chunk):
         if single:
             wide: NDArray[Any] = part.astype(np.float32)
-            # Partial sums of squares never decrease. So if the last one is below the limit of
-            # float32, all of them were exact.
+            # Partial sums of squares never decrease. So if the last partial sum is below the limit
+            # of float32, all partial sums were exact.
             squares = np.einsum("ni,ni->i", wide, wide)
             single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:
@@ -129,8 +130,8 @@ def _sketched(
 def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
     """Return the sums of products of three columns a, b and c.
 
-    The function handles a few columns b at a time. It multiplies all pairs `a <= b` by every column
-    c from the first of these b on.
+    The function handles a group of a few columns b at a time. It multiplies the products of all
+    pairs `a <= b` by every column c from the first b of the group on.
     """
     width = sketches.shape[1]
     panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]

@@ -144,8 +144,8 @@ class ViewsFoundation(ThreeViews):
     def tokens_below(self, bound: float, most: int) -> int:
         """Return the largest number of tokens with which a record adds less than `bound` to a sum.
 
-        It is the number in all views together. A record adds most if its tokens are divided equally
-        among the views.
+        The number is that of the tokens in all views together. A record adds most if each of its
+        views has equally many tokens.
         """
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 

@@ -26,10 +26,10 @@ def add_records(
     """Add `sum_d x_i left_d right_d'` to every row i of a block.
 
     x_i is the count of word i in record d, and left_d and right_d are the record's sketches.
-    Records of the even half are also added to `even_sums`, unless that has no rows. Entries are
-    ordered by row: those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin
-    at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of
-    the batch are exact.
+    Records of the even half are also added to `even_sums`, unless `even_sums` has no rows. Entries
+    are ordered by row: the entries of row i are at `starts[i]:starts[i + 1]`, and its entries of
+    the odd half begin at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in
+    which all sums of the batch are exact.
     """
     height, width = left.shape[1], right.shape[1]
     held = np.zeros((height, width), left.dtype)
@@ -72,7 +72,7 @@ def add_sketches(
 ) -> None:
     """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does.
 
-    `other` has the sketch of one other view of each record d.
+    `other` has the sketches of one other view, a row for each record d.
     """
     halves = even_sums.shape[0] > 0
     for place in range(sums.shape[0]):
@@ -100,10 +100,10 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
-    Here left and right are the sketches of the first and of the last symbol of a window.
-    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The
-    cells of one middle symbol and one half are a group. `groups` has the start of each group, and
-    then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
+    Here left and right are the sketches of the first and of the last symbol of a window. `cells`
+    are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The cells of
+    one middle symbol and one half are a group. `groups` has the start of each group; its last entry
+    is the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
     last row is for all symbols outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1

@@ -39,8 +39,8 @@ class ViewBatch:
     ----------
     rows, left, right : CountBatch
         (records, n) counts of each view over its own vocabulary. A record without a view has no
-        entry in that view. If `rows` has halves, these are the halves of the records; otherwise the
-        words of all views decide.
+        entry in that view. If `rows` has halves, they are the halves of the records. Otherwise, the
+        words of all views decide the half of a record.
 
     Raises
     ------
@@ -245,6 +245,6 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the array of this name, and that of the even half, which may have no rows."""
+    """Return the array of this name, and the array of the even half, which may have no rows."""
     whole = arrays[name]
     return whole, arrays.get(EVEN + name, whole[:0])

@@ -12,7 +12,7 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis, with_random_columns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
-# A vocabulary of up to this many words gets no sketch: the sums then are the table of all triples.
+# A vocabulary of up to this many words gets no sketch: then the sums are the counts of all triples.
 WHOLE = 128
 _COLUMNS = 22
 _MOST_CORE = 1 << 16
@@ -48,7 +48,7 @@ def sketch_of(
     together : (n, m) sparse, how often words of the view and of the other views occur together in a
         pilot
     words : vocabulary of the view; only its core words have a row
-    columns : number of columns; a good choice is twice the number of states plus two. The default
+    columns : number of columns; a good choice is twice the number of states, plus two. The default
         is 22, or the identity for up to 128 words, which also allows refinement.
     most_blocks : if there are many words, the eigensolver multiplies all columns at most this many
         times

@@ -22,8 +22,8 @@ EVEN = "even_"
 # times the number of triples.
 PEAK = 127 * 127
 LARGEST_SUM = 2**62
-# Whole numbers up to this limit are exact in float64. Batches whose sums stay below it are added
-# four times as fast.
+# Whole numbers up to this limit are exact in float64. Batches whose sums stay below the limit are
+# added four times as fast.
 LARGEST_FLOAT_SUM = 2.0**53
 
 
@@ -118,7 +118,7 @@ class AdditiveStatistics:
         return type(self)(alone, self.block, self.totals.half(odd), sums)
 
     def impossible(self) -> Iterator[str]:
-        """Yield the names of arrays with impossible values, each with the problem."""
+        """Yield the names of arrays with impossible values, each with what is wrong with them."""
         raise NotImplementedError
 
     def require_non_negative(self) -> None:
@@ -211,7 +211,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # most that a triple adds to an entry: a product of entries of two sketches, or an entry
+        # largest amount that a triple adds: a product of entries of two sketches, or one entry
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"

@@ -1,4 +1,4 @@
-"""Three views: what all foundations of records with three views share, and their sums."""
+"""Base class of the foundations of records with three views, and the sums of such records."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ThreeViews:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, also of those of the even half."""
+        """Return the shape of each row array of a block by name, with arrays of the even half."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}

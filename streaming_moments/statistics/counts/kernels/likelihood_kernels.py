@@ -273,7 +273,7 @@ def copy_rows(
     other rows are copied into `words` and `counts`, one row after another. The kernel fills
     `entries`, (rows,), with the number of entries of each sparse row, or -1 for a row in `dense`.
 
-    taken : a row for each row of pairs, or one for all of them
+    taken : a row for each row of `pairs`, or one row that is subtracted from all rows
     dense, words, counts : space for all rows, and for one more entry
 
     Most of a sparse row is zeros. `STRETCH` zeros one after another are skipped at once.
@@ -328,7 +328,7 @@ def split_rows(
     even_counts: Real,
     odd_counts: Real,
 ) -> None:
-    """Copy the pair counts of each half like `copy_rows`, given copies of those of both together.
+    """Copy the pair counts of each half, given copies of the sums of both halves by `copy_rows`.
 
     even : (rows, core) pair counts of the even half, read where the sum of both halves is above 0
     even_dense, odd_dense : like `dense` of `copy_rows`, for each half

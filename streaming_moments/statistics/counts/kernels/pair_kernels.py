@@ -126,9 +126,10 @@ def add_to_cells(
     """Add the sums of `wide_pairs.add_pairs_together`, as fields of (rows, core) cells of 64 bits.
 
     The lowest `bits` bits of a cell sum the products of two words' counts in the odd half of the
-    documents, the next `bits` bits those in the even half, and the other bits count documents.
-    Without `halves`, the lowest bits sum the products of both halves. Without `together`, documents
-    are not counted. The caller ensures that no field of the chosen rows overflows its bits.
+    documents, the next `bits` bits sum the products in the even half, and the other bits count
+    documents. Without `halves`, the lowest bits sum the products of both halves. Without
+    `together`, documents are not counted. The caller ensures that no field of the chosen rows
+    overflows its bits.
     """
     core = cells.shape[1]
     next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)

@@ -56,7 +56,7 @@ def _add_up_rows(
                 kept[free] = word
                 free += 1
             totals[word] += counts[entry]
-        # use Shell's sort, because compiling numba's sort takes as long as compiling six kernels
+        # use Shell's sort, because Numba's own sort takes as long to compile as six kernels
         gap = 0 if rising else 1
         while 0 < gap < (free - begin) // 3:
             gap = 3 * gap + 1

@@ -5,11 +5,11 @@ Like all `kernels` they are serial, run without the interpreter lock, and add to
 caller.
 
 The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A BLAS
-computes both triangles of it, and its packing and calls cost as much again at this size. So the
-upper triangle is computed here in *tiles* that stay in the vector registers while documents are
-added. A tile has 8 rows and 16 columns of T_i (4 and 8 without AVX-512). Numba cannot do this from
-loops over scalars, and its vectorised loops use half the width of the registers, so the tile is
-written as vector code.
+would compute both triangles of this product, and its packing and calls would cost as much again at
+this size. So the upper triangle is computed here in *tiles* that stay in the vector registers while
+documents are added. A tile has 8 rows and 16 columns of T_i (4 and 8 without AVX-512). Numba does
+not make such code from loops over scalars: its vectorised loops use half the width of the
+registers. So the tile is written as vector code.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) els
 # Number of documents whose projections y are copied into a panel at a time. The panel and the sums
 # then stay in the L1 cache for s up to 64.
 _GATHER = 48
-# Projections y are prefetched this many documents before their use. Those of a large batch do not
-# fit in the L2 cache. Without prefetching, kernels waited for them for up to a third of the time.
+# Projections y are prefetched this many documents before their use. The projections of a large
+# batch do not fit in the L2 cache. Without prefetching, kernels waited for memory for up to a third
+# of the time.
 _AHEAD = 24
 
 

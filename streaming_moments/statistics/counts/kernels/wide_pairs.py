@@ -1,7 +1,7 @@
 """Numba kernels of pairs with one 64-bit sum each, for sums too large for cells of `pair_kernels`.
 
-They also add documents that are not packed. They are serial, run without the interpreter lock, and
-add to arrays of their caller.
+These kernels also add documents that are not packed. They are serial, run without the interpreter
+lock, and add to arrays of their caller.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def add_pairs_together(
 ) -> None:
     """Add pairs of all documents and of the even half, and co-documents, in one sweep.
 
-    The kernel adds to the chosen rows, (rows,) bool, what `add_pairs` and `add_codocuments` add. If
-    `even_pairs` or `codocuments` has no rows, its sums are not added. The documents of the even
-    half come first: their sums are copied before those of the odd half are added, so nothing is
-    added twice. The high bits of a 64-bit cell count documents, and the others sum products, so one
+    The kernel adds the sums of `add_pairs` and `add_codocuments` to the chosen rows, (rows,) bool.
+    If `even_pairs` or `codocuments` has no rows, its sums are not added. The documents of the even
+    half come first: their sums are copied before the odd half is added, so no document is added
+    twice. The high bits of a 64-bit cell count documents, and the low bits sum products, so one
     addition into a row that stays in the cache does both. The caller ensures that the products of a
     word in the batch do not overflow. Indices are unsigned, because checks for negative ones are a
     third of the instructions of the inner loops.

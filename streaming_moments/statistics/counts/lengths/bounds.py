@@ -3,7 +3,8 @@
 Notes
 -----
 Ruffini et al. 2018, Theorem 2, bounds the errors of M2 and M3 by `W2` and `W3`, the sums of the
-squared weights of the documents. The constants here are ours; this is their proof.
+squared weights of the documents. The constants here differ from those of the paper; this is the
+proof of the bounds.
 
 Let `a_d = w c(c-1)(c-2) / C3` be the weight of document d in the third moment, where w = 1 if
 documents are pooled. So `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then `M3^ = sum_d a_d Y_d` with
@@ -12,8 +13,8 @@ positions. It is a tensor of non-negative entries with sum 1, so `|Y_d| <= 1` in
 The proof is the same for the moments of order 1 and 2.
 
 - Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`.
-- Deviation: another document in place of d moves the norm by at most `a_d |Y_d - Y_d'|`, and
-  `|Y - Y'|^2 = |Y|^2 + |Y'|^2 - 2 <Y, Y'> <= 2`. McDiarmid's inequality with the differences
+- Deviation: replacing document d by another document moves the norm by at most `a_d |Y_d - Y_d'|`,
+  and `|Y - Y'|^2 = |Y|^2 + |Y'|^2 - 2 <Y, Y'> <= 2`. McDiarmid's inequality with the differences
   `sqrt 2 a_d` gives `P(|M3^ - M3| >= sqrt W3 + t) <= exp(-t^2 / W3)`.
 
 With probability at least `1 - delta`, therefore,
@@ -38,7 +39,8 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
     """Return the sum W of the squared weights of documents in a moment; the weights have sum 1.
 
     `1 / W` is the effective number of documents, which is N if all documents have equal weights.
-    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
+    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has as many words as
+    the order.
 
     Examples
     --------
@@ -72,9 +74,9 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
     """Return a bound that holds for the error of the pooled moment with probability `1 - delta`.
 
     The bound of the Frobenius error is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et
-    al. 2018, Theorem 2. Its constants differ from those of the paper; the notes of this module have
-    the proof. delta is in (0, 1). For M2 and M3 together, use half of delta for each. Raises
-    InvalidInput if no document has as many words as the order.
+    al. 2018, Theorem 2. The constants of the bound differ from those of the paper; the notes of
+    this module have the proof. delta is in (0, 1). For M2 and M3 together, use half of delta for
+    each. Raises InvalidInput if no document has as many words as the order.
 
     Examples
     --------

@@ -147,17 +147,17 @@ class LengthHistogram:
 
     @property
     def C1(self) -> int:
-        """Weighted tokens: `sum w c`."""
+        """Weighted number of tokens: `sum w c`."""
         return self.falling(1)
 
     @property
     def C2(self) -> int:
-        """Ordered pairs of positions: `sum w c(c-1)`."""
+        """Weighted number of ordered pairs of positions in a document: `sum w c(c-1)`."""
         return self.falling(2)
 
     @property
     def C3(self) -> int:
-        """Ordered triples of positions: `sum w c(c-1)(c-2)`."""
+        """Weighted number of ordered triples of positions: `sum w c(c-1)(c-2)`."""
         return self.falling(3)
 
     @property
@@ -181,7 +181,10 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """Return the exact sum over documents of `(w c(c-1)...)^power`: w and `order` factors."""
+        """Return the exact sum over documents of `(w c(c-1)...)^power`.
+
+        Each term has `order` factors after w.
+        """
         total = 0
         weights = self.weights.at(self.lengths).tolist()
         for length, documents, weight in zip(
@@ -249,19 +252,19 @@ class WeightedLengths:
 
     @property
     def C2(self) -> float:
-        """Weighted ordered pairs of positions."""
+        """Weighted number of ordered pairs of positions in a document."""
         return self._falling(2)
 
     @property
     def C3(self) -> float:
-        """Weighted ordered triples of positions."""
+        """Weighted number of ordered triples of positions in a document."""
         return self._falling(3)
 
     @property
     def effective_documents(self) -> float:
         """Effective number of documents for M3; 0 if no document has three words.
 
-        It is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight of a part.
+        The number is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight in `parts`.
         """
         squares = sum(weight**2 * part.falling(3, power=2) for weight, part in self.parts)
         return self.C3**2 / squares if squares else 0.0

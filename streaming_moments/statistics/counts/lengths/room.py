@@ -17,19 +17,20 @@ from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWe
 # Bound of all sums. It is half of the range of int64, so that adding two sums within the bound
 # cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
-# Whole numbers are exact in float64 up to 2^53. This limit is half of that, because upper bounds
-# are rounded before they are compared with it.
+# Whole numbers are exact in float64 up to 2^53. This limit is half as large, because upper bounds
+# are rounded before they are compared with the limit.
 LARGEST_FLOAT_SUM = 2.0**52
 # Even weights, which are larger for short documents, are chosen so that a store can count 10^9
-# documents of up to 500 tokens, or as many tokens in longer documents. Even pooled weights, which
-# are all 1, may allow less than 16 times as many. A 16th of what they allow is then enough.
+# documents of up to 500 tokens, or as many tokens in longer documents. If pooled weights, which are
+# all 1, allow less than 16 times as many documents, a 16th of the number that pooled weights allow
+# is enough.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 # Even weights are 1 only for documents longer than this multiple of the longest document of a
 # sample, so that all documents of the sample have larger weights. Weights are whole numbers.
 # Measured on planted topics with Poisson lengths: if documents have weights of 1 and 2, rounding
 # weights raises the error of topics by 1.5%. A multiple above 2 improves nothing.
 _FINENESS = 2
-# a document can have at most this many words; the table of weights up to it takes a gigabyte
+# a document can have at most this many words; a table of weights up to this length takes a gigabyte
 _LONGEST = 1 << 26
 # Weights are chosen so that float64 can sum the triples of a batch with this many tokens, about 32
 # MB of text, exactly.
@@ -56,7 +57,7 @@ def finest_even(batch: CountBatch) -> LengthWeights:
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
     """Return how many documents like those of a sample can be counted before a sum exceeds 2^62.
 
-    `matrix` is the (core, s) int8 Q of the basis, `weights` are those of the basis.
+    `matrix` is the (core, s) int8 Q of a basis, and `weights` are the length weights of the basis.
 
     Examples
     --------
@@ -72,7 +73,8 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
 
     Finer weights are larger, so sums exceed 2^62 after fewer documents like those of the sample.
     Enough are 10^9 documents of up to 500 tokens, or as many tokens in longer documents. If pooled
-    weights, which are all 1, allow less than 16 times as many, a 16th of their number is enough.
+    weights, which are all 1, allow less than 16 times as many, a 16th of the number that pooled
+    weights allow is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
@@ -118,8 +120,8 @@ def _room(
 ) -> tuple[int, float]:
     """Return how many documents like those of a sample fit in sums below 2^62, with `weights`.
 
-    Also return how much a token of the sample adds to an entry of the triple sketch at most; this
-    is the mean over all tokens.
+    Also return an upper bound of what a token of the sample adds to an entry of the triple sketch,
+    as the mean over all tokens.
     """
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))

@@ -114,7 +114,7 @@ class RowLengths(Generic[L]):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the normalising constants C1, C2 and C3 of each row, for the form of a model.
 
-        Those of a row are sums over the documents that are counted in the row.
+        The constants of a row are sums over the documents that are counted in the row.
 
         Examples
         --------

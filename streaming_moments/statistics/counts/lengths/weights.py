@@ -28,7 +28,7 @@ class LengthWeights:
     Parameters
     ----------
     table : (m,) int64
-        w(0), w(1), ..., at least 1; the last one is for all longer documents.
+        w(0), w(1), ..., at least 1; the last weight is also that of all longer documents.
 
     Raises
     ------
@@ -69,7 +69,8 @@ class LengthWeights:
         mixture. In Zou, Hsu, Parkes, Adams 2013 (`w = 1 / c^2`) short documents dominate, whose few
         words are noise.
 
-        most : documents that are longer have weight 1; larger values give finer weights
+        most : documents of this many tokens or more have weight 1; a larger value gives finer
+            weights
         tau : number of tokens in the formula
 
         Examples

@@ -70,7 +70,7 @@ class TableColumns:
         )
 
     def to_json(self) -> list[list[Any]]:
-        """Return the names with their categories, for JSON."""
+        """Return the names of the columns with their categories, for JSON."""
         return [[name, list(own)] for name, own in zip(self.names, self.categories, strict=True)]
 
     @property
