@@ -19,7 +19,7 @@ from streaming_moments.pipelines.terminal import (
 from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
-PATTERN = "PATTERN"  # in help, stands for the value of an option that names several shards
+PATTERN = "PATTERN"  # help shows this word for the value of an option that may name several shards
 SOME = "Of --"  # first words of a heading for options of one kind or model
 # Headings of options that many commands have; these sections come last.
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
@@ -77,7 +77,7 @@ def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionIte
 
 
 class _GuessingOptions(click.Command):
-    """A command that answers an unknown option with a similar one, or a command that has it."""
+    """A command whose error for an unknown option names a similar option or other commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -185,7 +185,7 @@ class CommandGroup(_GuessingOptions, click.Group):
 
 
 def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command], _Command]:
-    """Return `click.option` for an option under a heading."""
+    """Return a decorator that adds an option to a command; help shows it under the heading."""
     return click.option(*flags, cls=GroupedOption, sections={heading: None}, **settings)
 
 

@@ -164,7 +164,7 @@ class CountingOptions:
 
     @property
     def dates(self) -> DateSource:
-        """Where the days of documents are."""
+        """Where in a shard, or in its name, the days of documents are."""
         return DateSource(self.date_column, self.date_pattern)
 
 

@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     """Outcome of a command."""
 
     DONE = 0
-    FAULT = 1  # a fault of the package
+    FAULT = 1  # a bug of this package
     INPUT = 2  # wrong input, or a damaged store
     BAD_SHARDS = 3
     UNFINISHED = 4  # a purge is committed but not finished; the same command finishes it

@@ -1,4 +1,4 @@
-"""Which model fits which data and question: one table for the command `choose` and its page."""
+"""Which model fits which data and question: a table for the command `choose` and for the docs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA: Mapping[str, str] = MappingProxyType(
 class Choice:
     """A model for some data and a question about it.
 
-    data, want : values of `--data` and `--want`; for each data, every `want` occurs once
+    data, want : values of `--data` and `--want`; for each `data`, every `want` occurs once
     answer : what the model finds, as part of a sentence
     model : name of the model in the registry
     shards, create : arguments of `create` after the store: the pattern of shards, and options

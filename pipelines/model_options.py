@@ -47,14 +47,14 @@ class FitRequest:
 
     @property
     def label(self) -> str:
-        """First part of the name of the model, before the version."""
+        """First part of the name under which the fitted model is saved; the version follows it."""
         name = self.model.name
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for a store of this kind.
+        """Return the request for a store of kind `kind`.
 
-        On such a store, the same name can mean another model.
+        The name of a model can mean another model on a store of another kind.
 
         Raises UsageError if an option is given that this other model lacks.
         """
@@ -81,7 +81,8 @@ class OptionOf(click.ParamType[Any]):
     """Type of an option: a value of one field of a model's options, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # if a field allows several types, such as a number or "auto", the first is the number's
+        # if a field allows several types, such as a number or "auto", the first one is the type
+        # of number
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
@@ -189,7 +190,7 @@ def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
 
 
 def requested(model: str, given: dict[str, Any]) -> FitRequest:
-    """Return the request to fit the model of that name with these options.
+    """Return the request to fit the model named `model` with the given options.
 
     Raises UsageError for an option that the model lacks, and for a missing option.
     """
@@ -228,7 +229,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
 
 
 def finds_number(model: Any, option: str) -> bool:
-    """Whether a refit can choose a value for an option of a model by comparing the halves."""
+    """Whether a refit can choose the value of an option of a model by scores on held-out halves."""
     return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 

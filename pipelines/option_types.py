@@ -171,7 +171,7 @@ class Share(click.ParamType[float]):
 def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
     """Return the type of an option from its type hint, or from its allowed names.
 
-    The hint may be one of `quantities`.
+    The hint may be a type from the module `quantities`.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
 
 
 def options_given(*kinds: type[Any]) -> set[str]:
-    """Return the names of fields of `kinds` whose options the user gave on the command line."""
+    """Return the fields of dataclasses `kinds` whose options the user gave on the command line."""
     source = click.get_current_context().get_parameter_source
     names = {one.name for kind in kinds for one in fields(kind)}
     return {name for name in names if source(name) is ParameterSource.COMMANDLINE}
@@ -267,5 +267,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
-_LONG = 10**12  # write a larger bound, such as 2^64 - 1, by a power of 2
+_LONG = 10**12  # bounds above this number, such as 2^64 - 1, are written as a power of 2
 _FEW = 4  # at most this many choices fit into the column of an option in the help

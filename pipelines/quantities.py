@@ -25,7 +25,7 @@ PositiveShare = Annotated[float, Interval(gt=0, le=1)]
 
 
 def require_ranges(options: Any) -> None:
-    """Raise InvalidInput for a number in a dataclass that is outside the range of its type."""
+    """Raise InvalidInput if a number in a dataclass is outside the range of its type hint."""
     for name, hint in get_type_hints(type(options), include_extras=True).items():
         value = getattr(options, name)
         if isinstance(value, bool) or not isinstance(value, Real):

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import structlog
 
 
-# if neither variable is set, `webbrowser` may start a browser in the terminal
+# environment variables of a desktop; if neither is set, `webbrowser` may start a browser in the
+# terminal
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
-# Keys that `--quiet` and `--verbose` set in the context of a command.
+# the options `--quiet` and `--verbose` set these keys in the click context of a command
 QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 
 
@@ -37,7 +38,7 @@ def shown(line: str) -> str:
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, on standard error if requested."""
+    """Print lines on standard output, or on standard error if `err`."""
     for line in lines:
         click.echo(shown(line), err=err)
 
@@ -54,7 +55,7 @@ def tell(line: object) -> None:
 
 
 def asked_for(key: str) -> bool:
-    """Whether the running command has an option: `key` stands for `--quiet` or `--verbose`."""
+    """Whether the running command was given an option; `key` is QUIET or DETAILED."""
     context = click.get_current_context(silent=True)
     return context is not None and key in context.meta
 
@@ -77,7 +78,7 @@ def unheard(line: object) -> None:
 
 @contextmanager
 def logged_to(tell: Callable[[str], object], logger: str) -> Iterator[None]:
-    """Call a function for each line of a log while the block runs."""
+    """While the block runs, call `tell` with each line that `logger` logs."""
 
     class Told(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -122,7 +123,7 @@ def event_logger() -> structlog.stdlib.BoundLogger:
 
 
 def _shown_values(logger: Any, method: str, event: Any) -> Any:
-    """Escape the values of an event for a terminal. JSON needs no such step: it escapes values."""
+    """Escape the values of a log event for a terminal; JSON needs no such step."""
     return {
         name: shown(value if isinstance(value, str) else repr(value))
         for name, value in event.items()

@@ -22,9 +22,9 @@ _LONGEST = 40  # messages show at most this many characters of a value
 
 
 class UnknownKeys(ValueError):
-    """Error for unknown keys of a section; the validator of a section may raise it.
+    """Error for unknown keys of a section of a TOML file; a validator may raise it.
 
-    `meant` holds the known keys that the message suggests.
+    `meant` holds the known keys that the message suggests in place of the unknown ones.
     """
 
     def __init__(self, keys: Iterable[str], known: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ class UnknownKeys(ValueError):
         self.lines = [
             f"has no key {key!r}; {guess(key, known, only)}" for key in keys if guesses[key]
         ]
-        # list the known keys once, even if several keys resemble none of them
+        # list the known keys once, even if several unknown keys resemble none of them
         if strange := ", ".join(repr(key) for key in keys if not guesses[key]):
             self.lines.append(f"has no key {strange}; {only}")
         super().__init__("; ".join(self.lines))
@@ -59,9 +59,9 @@ class OtherFile:
 def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -> T:
     """Read a TOML file into a dataclass.
 
-    Raises InvalidInput. Its message names each key that is unknown, missing or has a wrong value,
-    with its section, and the known key nearest to an unknown one. If the file is of the kind
-    `other`, the message says only that.
+    Raises InvalidInput if the file is invalid. The message names each key that is unknown, missing
+    or has a wrong value, and the section of the key. For an unknown key it suggests the most
+    similar known one. If the file is of the kind `other`, the message says only that.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     except (ValueError, RecursionError) as error:
         told = str(error).replace("Cannot overwrite a value", "the key was given before")
         raise InvalidInput(f"{path} is not TOML ({told}); correct it") from error
-    # report only that the file has another kind, because its other errors would mislead
+    # report only that the file is of another kind, because messages about its keys would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
             f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give the "
@@ -83,7 +83,10 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
 
 
 def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass from the content of a TOML file called `where`; errors as in `read_toml`."""
+    """Make a dataclass from the content of a TOML file; messages call the file `where`.
+
+    Raises InvalidInput as `read_toml` does.
+    """
     try:
         return TypeAdapter(kind).validate_python(with_misplaced_marked(kind, content))
     except ValidationError as refused:
@@ -108,8 +111,8 @@ class _Misplaced:
 def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
     """Mark values of a wrong TOML type, so that pydantic refuses them.
 
-    These are booleans where the dataclass has another type, other values where it has a boolean,
-    and numbers in quotes.
+    These are booleans where a field of the dataclass has another type, other values where a field
+    is a boolean, and numbers in quotes.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
@@ -162,20 +165,21 @@ def _may_be_boolean(hint: Any) -> bool:
 
 
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:
-    """Return a line for each problem of a dataclass, first for unknown keys (often typos).
+    """Return a line for each problem that pydantic found; unknown keys, often typos, come first.
 
-    A missing key gets no line if the line of an unknown key suggests it.
+    A missing key gets no line if the line of an unknown key already suggests it.
     """
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
     # for each section: its unknown keys, and the dataclass that has its known keys
     strange = dict[str, tuple[list[str], Any]]()
-    # a value with several allowed types has an error for each type; join them in one line
+    # if a key may have values of several types, pydantic gives an error for each; join them in one
+    # line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # skip the error of a list if an item of it has an error of its own
+            continue  # skip the error of a whole list if one of its items has an error
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
@@ -194,7 +198,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            # the text is from this package; it already names the value, unless that is secret
+            # this error was raised by this package; its text already names the value, unless it is
+            # secret
             if error["type"] == "value_error":
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
@@ -204,7 +209,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             wrong.setdefault(item, []).append(error)
             others[item] = " ".join([*words, _of_value(key, owner, wrong[item])])
     for inside, (keys, owner) in strange.items():
-        # a key that is a keyword of Python, such as `from`, is a field with _ at its end
+        # if a key is a keyword of Python, such as `from`, its field has the name with _ at the end
         found = UnknownKeys(keys, (part.name.rstrip("_") for part in fields(owner)))
         unknown += [f"{inside} {line}" for line in found.lines]
         meant |= {(inside, name) for name in found.meant}
@@ -212,8 +217,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     return [*unknown, *lacking, *others.values()]
 
 
-# Descriptions of a valid value for each type of pydantic's errors. The context of an error fills
-# the braces.
+# For each type of error of pydantic, what a valid value is. The braces are filled from the context
+# of the error.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -244,7 +249,7 @@ def _of_value(key: str, owner: Any, errors: Sequence[Any]) -> str:
 
 def _wanted(error: Any) -> str:
     kind = error["type"]
-    # longer names first: "greater_than_equal" begins like "greater_than"
+    # try longer types of errors first, because "greater_than_equal" begins with "greater_than"
     of = next((one for one in sorted(_WANTED, reverse=True) if kind.startswith(one)), None)
     if of is None:
         return str(error["msg"])
@@ -262,15 +267,16 @@ def _number(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Format a value as it is written in TOML, shortened."""
+    """Format a value as it is written in TOML; long values are cut."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text[:_LONGEST]
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:
-    """Return the sections and the key in the place of an error, and the dataclass with this key.
+    """Return the sections and the key that have an error, and the dataclass that has the key.
 
-    A place also has positions for lists and names of types for unions; positions are left out.
+    `place` is a path in pydantic's form: it also has positions in lists, which are left out, and
+    names of types of unions.
     """
     section, names = [], [part for part in place if isinstance(part, str)]
     while names and (inner := _section(kind, names[0])) is not None:

@@ -1,4 +1,4 @@
-"""Storage of corpora and statistics: shards, their days, and a versioned store at a URL."""
+"""Read shards of a corpus and the days of their documents; keep statistics in a versioned store."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Parquet files of columns, each written atomically."""
+"""Write columns to Parquet files, each file atomically, and read them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def write_columns(
     metadata: Metadata | None = None,
     end: Callable[[], Metadata] | None = None,
 ) -> str:
-    """Write one or more parts into a file and return its URL; raises as `parquet_output`.
+    """Write one or more tables, one after the other, into a Parquet file, and return its URL.
 
-    parts : columns by name, each a `Column` or an Arrow array; all parts have the same names and
-        types
-    end : called after all parts are written; returns further metadata
+    Raises what `parquet_output` raises.
+
+    parts : the tables: columns by name, each a `Column` or an Arrow array; all tables have the same
+        names and types
+    end : called after all tables are written; returns further metadata of the file
     """
     tables = map(table_of, parts)
     table = next(tables)
@@ -63,7 +65,9 @@ def array_of(column: Column | pa.Array) -> pa.Array:
 def read_columns(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Read one or more files with equal columns into one table, without their metadata.
+    """Read one or more Parquet files with the same columns into one table.
+
+    The table has no metadata.
 
     Raises StoreError if a file is missing or cannot be read.
     """

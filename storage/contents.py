@@ -1,4 +1,4 @@
-"""Contents: marks of a shard's content, so that changed content is detected."""
+"""Marks of the content of a shard, such as its digest, to detect that it has changed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# A file is divided into at most this many blocks, and each block has a digest. The digests are sent
-# with each part of a shard, so they have to be small.
+# A file is divided into at most this many blocks, and each block has a digest. A worker gets these
+# digests with each part of a shard, so they have to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 
@@ -29,8 +29,8 @@ _DIGEST_BYTES = 16
 class FileContent:
     """Marks of the content of one file.
 
-    `etag` is the storage's own mark, if it has one. Otherwise `digests` holds the digest of
-    each block of `block_bytes` bytes, concatenated.
+    `etag` is the storage's own mark of the content, if it has one. Otherwise `digests` holds the
+    digest of each block of `block_bytes` bytes, concatenated.
     """
 
     path: str
@@ -44,7 +44,7 @@ class FileContent:
 class ShardContent:
     """Marks of the content of a shard.
 
-    mark : the fingerprint of the shard
+    mark : digest of the content of the shard, or the storage's own mark of it
     files : marks of its files, sorted by path; empty if `mark` is the storage's own mark
     """
 
@@ -52,13 +52,13 @@ class ShardContent:
     files: tuple[FileContent, ...] = ()
 
     def find(self, path: str) -> FileContent | None:
-        """Return the marks of a file by path."""
+        """Return the marks of the file at a path; None for an unknown path."""
         place = bisect_left(self.files, path, key=lambda file: file.path)
         file = self.files[place] if place < len(self.files) else None
         return file if file is not None and file.path == path else None
 
     def is_of(self, states: Sequence[FileState]) -> bool:
-        """Whether the marks may describe the listed files; True if there are no marks."""
+        """Whether the marks fit the files as they are listed now; True if there are no marks."""
         marked = [(file.path, file.size, file.etag) for file in self.files]
         return not marked or marked == [(s.path, s.size, s.etag) for s in states]
 
@@ -95,7 +95,7 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 
 @dataclass(frozen=True)
 class MarkedFiles:
-    """A file system that reads only content with the expected marks.
+    """A file system that refuses to read content other than the marked one.
 
     If `content` has no `files`, nothing is checked here, because the storage's own mark of the
     shard detects changes.
@@ -106,7 +106,7 @@ class MarkedFiles:
     url: str
 
     def open(self, path: str, mode: str = "rb") -> IO[bytes]:
-        """Open a file for reading; reading a block with changed content raises ShardError."""
+        """Open a file for reading; to read a block whose content has changed raises ShardError."""
         stored: IO[bytes] = self.fs.open(path, mode)
         if not self.content.files:
             return stored
@@ -126,7 +126,7 @@ class MarkedFiles:
 
 
 class _MarkedFile(io.RawIOBase):
-    """Bytes of a file, checked against its marks."""
+    """A file whose bytes are checked against its marks as they are read."""
 
     def __init__(self, stored: IO[bytes], file: FileContent, url: str) -> None:
         self._stored, self._file, self._url = stored, file, url

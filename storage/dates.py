@@ -1,4 +1,4 @@
-"""Dates: the days of the documents of a shard or a segment."""
+"""Days of the documents of a shard or a segment, and where they are found."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class DateRange:
         return DateRange(_period(self.first, by)[0], _period(self.last, by)[1])
 
     def bucket(self, by: Bucket) -> tuple[date, date]:
-        """Round both ends down to the day itself, or to the first day of the month or year.
+        """Round the first and the last day down to the beginning of their day, month or year.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class DateRange:
 
 @dataclass(frozen=True)
 class DateSource:
-    """Source of the day of a document.
+    """Where the day of a document is found: in a column, or in the URL of its shard.
 
     Parameters
     ----------
@@ -114,11 +114,15 @@ class DateSource:
     pattern : str, optional
         Pattern of the day in a shard's URL, with %Y, %m and %d, such as "%Y%m%d"; "none" if URLs
         have no day. By default ISO dates are found, "2026-11-21" and "2026/11/21".
-    zones : bool Whether a text with a time zone belongs to its day in UTC in every format. It is
-        False for stores of version 0.2.0: there only JSON Lines use UTC, and Parquet and CSV use
-        the day as it is written. Documents must be subtracted by the rule that counted them.
+    zones : bool
+        Whether a text with a time zone belongs to its day in UTC in every format. It is False for
+        stores of version 0.2.0: there only JSON Lines use UTC, and Parquet and CSV use the day as
+        it is written. Documents must be subtracted by the rule that counted them.
 
-    Raises ------ InvalidInput Both column and pattern are given, or the pattern lacks %Y, %m or %d.
+    Raises
+    ------
+    InvalidInput
+        Both column and pattern are given, or the pattern lacks %Y, %m or %d.
 
     Examples
     --------
@@ -152,7 +156,7 @@ class DateSource:
                 )
 
     def in_url(self, url: str) -> DateRange | None:
-        """Return the day in a URL, the last if there are several; None without a day."""
+        """Return the day in a URL, or the last one if it has several; None if it has no day."""
         if self.pattern == NO_PATTERN:
             return None
         found: list[tuple[int, date]] = []

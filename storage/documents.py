@@ -1,4 +1,4 @@
-"""Documents of a shard, and their days, names and places."""
+"""Read the documents of a shard, their days, their names, and their positions in the shard."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ def read_chunks(
     start: Position = START,
     content: ShardContent | None = None,
 ) -> Generator[tuple[Any, Position], None, None]:
-    """Yield a shard's documents from `start` on, in order, in chunks, with the position after each.
+    """Yield the documents of a shard in chunks, each with the position after it in the shard.
 
-    A chunk is an array of texts for `count_column`, or an IdChunk of token ids without
-    counts of 0: see `ShardFormat.holds`. With `content` only that content is read. A shard that is
-    empty, has changed, or has another format raises a ShardError with the place.
+    Documents have the order of the shard; reading begins at `start`. A chunk is an array of texts
+    for `count_column`, or an IdChunk of token ids without counts of 0; `ShardFormat.holds` says
+    which. `content` marks the content that the shard must have. Raises ShardError if the shard has
+    other content, is empty, has changed since it was listed, or has another format; the error names
+    the place.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def read_chunks(
     ([b'law and sea'], Position(passed=1, offset=11))
     """
     none = True
-    # do not open an empty shard, unless it is a file of a folder: that is an empty document
+    # do not open an empty shard, unless it is a file of a folder, because that is an empty document
     if shard.size or shard.url.endswith(DOCUMENT):
         with _read_as(shard, form, storage_options, content) as (kind, source):
             for chunk in kind.chunks(source, limits, start):
@@ -72,9 +74,10 @@ def read_tables(
     content: ShardContent | None = None,
     even: bool = False,
 ) -> Iterator[tuple[pa.Table, Position]]:
-    r"""Yield rows of some columns of a shard, with the arguments and errors of `read_chunks`.
+    r"""Yield some columns of a shard as tables; arguments and errors are those of `read_chunks`.
 
-    If `even`, lists are vectors of about equal length, so row groups may have any size.
+    If `even`, lists in a column are vectors of about equal length, so row groups of Parquet may
+    have any size.
 
     Examples
     --------
@@ -101,9 +104,9 @@ def days_of(
     source: DateSource,
     storage_options: Mapping[str, object] | None = None,
 ) -> DateRange | None:
-    """Return the days of a shard's documents from the dates in a column, or from its URL.
+    """Return the days of the documents of a shard, from a column with dates or from its URL.
 
-    The column is read once.
+    If there is a column of dates, it is read once.
 
     Raises ShardError if the column or field is missing or holds other values than dates, or if the
     format has no columns.
@@ -136,11 +139,11 @@ def ids_of(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[pa.Array]:
-    """Yield the ids of a shard's documents as string arrays, in order; null for a missing id.
+    """Yield the ids of the documents of a shard as string arrays, in order; null if one is missing.
 
-    `column` is a column or JSON field of texts or whole numbers. Without it the ids are the names
-    of the files of a folder, and other shards yield nothing. Raises ShardError if the column is
-    missing or has another type, or if the format has no columns.
+    `column` is a column or JSON field of texts or whole numbers. If it is not given, the ids of
+    files in a folder are the names of the files, and other shards have no ids. Raises ShardError if
+    the column is missing or has another type, or if the format has no columns.
 
     Examples
     --------
@@ -160,11 +163,11 @@ def share_before(
     place: Position,
     storage_options: Mapping[str, object] | None = None,
 ) -> float:
-    r"""Return the share of a shard's stored bytes that lie before a place, from 0 to 1.
+    r"""Return which share of the stored bytes of a shard lies before a position, from 0 to 1.
 
     No document is read.
 
-    For Parquet it is the share of the rows. A compressed file is decompressed up to the place.
+    For Parquet it is the share of the rows. A compressed file is decompressed up to the position.
 
     Examples
     --------

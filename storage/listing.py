@@ -32,13 +32,13 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-# limit of the shards in a list; a coordinator needs up to 450 bytes for each to compare them
+# largest number of shards in a list; to compare them with a ledger takes up to 450 bytes each
 MOST_SHARDS = 4_000_000
 _SHOWN = 5  # an error lists at most this many problems
 
 
 class NothingMatches(ShardError):
-    """A pattern that matches nothing."""
+    """A pattern matches no file and no folder."""
 
 
 def list_shards(
@@ -110,7 +110,7 @@ def list_shards(
         require_bucket_name(url)
         if is_of_origin(url):
             raise InvalidInput(
-                f"{url} is counted by an origin, and only the site of the origin can read it",
+                f"{url} was counted by another store, and only the site of that store can read it",
                 "run the command at that site, with the name of the shard there, then run {merge} "
                 "here again",
             )

@@ -1,7 +1,7 @@
-"""Files of one NumPy array (.npy), read without the parser of Python.
+"""Read files of one NumPy array (.npy) without the parser of Python.
 
-`numpy.load` parses the header with `ast`. In CPython 3.11, parsing in several threads at a time can
-raise SystemError, and workers read shards and foundations in threads.
+`numpy.load` parses the header of the file with `ast`. In CPython 3.11, parsing in several threads
+at a time can raise SystemError. Workers read such files in several threads.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ _MAGIC = b"\x93NUMPY"
 _LONGEST_HEAD = 10_000  # limit on the bytes of the header, as in NumPy
 # for each version of the format: how many bytes give the length of the header, and its encoding
 _VERSIONS = {(1, 0): (2, "latin1"), (2, 0): (4, "latin1"), (3, 0): (4, "utf8")}
-# Pattern of one item of the dictionary in the header. A number may end in L, as Python 2 wrote it.
+# Pattern of one item of the dictionary in the header of a .npy file. A number may end in L, as
+# Python 2 wrote it.
 _ITEM = re.compile(
     r"""\s*(?P<quote>['"])(?P<key>\w+)(?P=quote)\s*:\s*(?P<value>"""
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",
     re.DOTALL,
 )
-# Pattern of a type of numbers. Other text is refused, because `numpy.dtype` would parse it with
-# `ast`.
+# Pattern of the name of a numeric type, such as <f8. Other text is refused, because `numpy.dtype`
+# would parse it with `ast`.
 _TYPE = re.compile(r"[<>=|]?[A-Za-z?]\w*(?:\[\w+\])?")
 
 
 class NpyHead(NamedTuple):
-    """Description of an array, from the header of its file."""
+    """Shape, order and type of an array, as the header of its .npy file gives them."""
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -38,7 +39,7 @@ class NpyHead(NamedTuple):
 
 
 def read_npy_head(stream: IO[bytes]) -> NpyHead:
-    """Read the header of a file, and stop where the numbers begin.
+    """Read the header of a .npy file, and leave the stream at the first number of the array.
 
     Raises ValueError if the header is damaged.
 
@@ -99,7 +100,7 @@ def npy_array(content: bytes) -> NDArray[Any]:
 
 
 def _items(head: str) -> dict[str, str]:
-    """Return the values of the dictionary in a header by key, as unparsed text."""
+    """Split the dictionary in the header of a .npy file; return the text of each value by key."""
     text = head.strip()
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError("its header is not a dictionary")
@@ -113,7 +114,7 @@ def _items(head: str) -> dict[str, str]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    """Read `size` bytes; the stream of a compressed file may need several reads."""
+    """Read `size` bytes of a stream; a compressed file may need several reads."""
     parts, left = list[bytes](), size
     while left and (part := stream.read(left)):
         parts.append(part)

@@ -12,7 +12,7 @@ from streaming_moments.deprecation import warn_deprecated
 def old_exports(package: str, **modules: str) -> None:
     """Let a package still export names that moved to its modules, with a warning.
 
-    modules : for each module, the names, separated by blanks
+    modules : for each module, the names that moved to it, separated by blanks
     """
     places = {name: module for module, names in modules.items() for name in names.split()}
 

@@ -30,7 +30,9 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """Inputs of a file of proportions, stored in its metadata. Equal inputs give equal files.
+    """What a file of topic proportions was computed from, stored in the metadata of the file.
+
+    Two files with equal provenance have equal content.
 
     state : string that changes if sizes, times or ETags of the shard's files change
     model, digest : name of the model (empty if it is not stored), and SHA-256 of its topics
@@ -38,8 +40,8 @@ class Provenance:
     method : as in `TopicModel.transform`
     seeds : seed of the sampler, and the number of the shard
     passages : whether each row is a passage, not a document
-    foreign_below : a text is foreign if the share of known words is below this
-    top_documents : number of documents in the summary that represent each topic
+    foreign_below : a text is foreign if less than this share of its words are in the vocabulary
+    top_documents : number of representative documents of each topic that the summary lists
     """
 
     shard: str
@@ -58,23 +60,23 @@ class Provenance:
     package: str
 
     def to_json(self) -> bytes:
-        """Encode the provenance for a file."""
+        """Encode the provenance as JSON."""
         return json.dumps(asdict(self), sort_keys=True).encode()
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Metadata for a file with this provenance."""
+        """The provenance as metadata of a Parquet file."""
         return {b"shard": self.shard.encode(), _PROVENANCE: self.to_json()}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Totals of one file of proportions.
+    """Totals over the documents in one file of topic proportions.
 
     tokens, unknown : number of words that are in the vocabulary, and number of words that are not
-    foreign, empty : numbers of documents with too few known words, and without known words
+    foreign, empty : numbers of documents with too few words of the vocabulary, and with none
     weights : (k,) means of the topic proportions, weighted by the number of tokens of each document
-    representatives : the documents with the largest share of each topic
+    representatives : for each topic, the documents in which it has the largest share
     """
 
     documents: int = 0
@@ -86,12 +88,12 @@ class Summary:
     representatives: Representatives = field(default_factory=lambda: Representatives(0))
 
     def to_json(self) -> bytes:
-        """Encode the summary for a file."""
+        """Encode the summary as JSON."""
         return json.dumps(asdict(self), ensure_ascii=False).encode()
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Metadata to add to a file after all its rows are written."""
+        """The summary as metadata of a Parquet file, to add after all rows are written."""
         return {_SUMMARY: self.to_json()}
 
     @classmethod
@@ -105,24 +107,25 @@ class Summary:
 
 
 def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
-    """Combine the columns that a model gives for passages into columns for documents.
+    """Combine what a model says of the passages of documents into columns with a row per document.
 
-    Proportions are means over passages, weighted by their tokens. If the share of known words of a
-    text is below `foreign_below`, the text is foreign and has no topic.
+    The topic proportions of a document are means over its passages, weighted by their tokens. If
+    less than the share `foreign_below` of the words of a document are in the vocabulary, the
+    document is foreign and has no topic.
     """
     lengths, proportions = said["length"].array, said["proportions"].array
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)
     if counted.documents < lengths.size:
         mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-        # a document with one passage, or without known words, gets the exact values of its first
-        # passage
+        # a document with one passage, or without words of the vocabulary, gets the exact values of
+        # its first passage
         alone = (counted.passages == 1) | (known == 0)
         proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
 
 
 def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
-    """Return the columns for passages. All passages of foreign documents are foreign."""
+    """Return columns with a row per passage. All passages of a foreign document are foreign."""
     foreign = np.repeat(documents["foreign"].array, counted.passages)
     return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 
@@ -142,7 +145,9 @@ def _said(
 def proportion_columns(
     read: NamedDocuments, said: Columns, shard_url: str, labels: Mapping[int, str], passages: bool
 ) -> dict[str, Any]:
-    """Make the columns of a file, one row for each document or, with `passages`, for each passage.
+    """Make the columns of a file of topic proportions, with one row for each document.
+
+    With `passages`, there is one row for each passage instead.
 
     `id` : name of the document from the id column, else the name of its file in a folder, else
         `SOURCE#ROW`
@@ -175,7 +180,7 @@ def proportion_columns(
 
 
 def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
-    """Return the URL and summary of the existing file with this provenance, or None."""
+    """Return the URL and summary of the file if it exists with this provenance; None otherwise."""
     url = f"{folder.url}/{proportions_file(provenance.shard)}"
     try:
         fs, path = open_file_system(url, folder.folder.storage_options)
@@ -191,7 +196,10 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Read proportions as one pandas frame with index `id`, and a column `share_J` for topic J."""
+    """Read files of topic proportions as one pandas frame, with a column `share_J` for topic J.
+
+    The index of the frame is `id`, the name of the document.
+    """
     import pandas as pd
 
     table = read_columns(files, storage_options)
@@ -205,9 +213,10 @@ def frame_of(
 
 
 def proportions_file(shard_url: str) -> str:
-    """Return the name of the output for a shard.
+    """Return the name of the file with the topic proportions of a shard's documents.
 
-    It has the name of the shard's file and a hash of its URL, because file names may repeat.
+    The name consists of the name of the shard's file and a hash of its URL, because shards in
+    different folders may have the same file name.
 
     Examples
     --------
@@ -219,5 +228,5 @@ def proportions_file(shard_url: str) -> str:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """Return the errors that a missing file, or a file with unexpected content, can raise."""
+    """Return the types of error that reading a missing or malformed file can raise."""
     return (*storage_errors(), TypeError, KeyError, ValueError)

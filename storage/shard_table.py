@@ -20,8 +20,8 @@ _SCHEMA = pa.schema(
         ("url", pa.string()),
         ("size", pa.int64()),
         ("etag", pa.string()),
-        # The place from which the shard is read; null if it is `url`. The type is binary, because
-        # names on a local disk may not be UTF-8.
+        # The URL or path from which the shard is read; null if it is the same as `url`. The type is
+        # binary, because names on a local disk may not be UTF-8.
         ("read_at", pa.binary()),
     ]
 )
@@ -63,7 +63,8 @@ class ShardTable(Sequence[Shard]):
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)
-        order = pc.sort_indices(names)  # a stable sort: the later of two equal names comes last
+        # a stable sort: of equal names, the one from the last table comes last
+        order = pc.sort_indices(names)
         names = names.take(order)
         last = np.ones(len(names), dtype=bool)
         if len(names):
@@ -84,7 +85,7 @@ class ShardTable(Sequence[Shard]):
 
     @property
     def marks(self) -> pa.ChunkedArray:
-        """Fingerprint of each shard with an ETag from the storage; null for other shards."""
+        """Fingerprints of the shards whose ETag the storage gave; null for other shards."""
         marks = pc.binary_join_element_wise("etag:", self.columns["etag"], "")
         return pc.if_else(pc.ends_with(self.urls, "/"), pa.scalar(None, pa.string()), marks)
 
@@ -143,9 +144,10 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 
 
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
-    """Return the URL of each shard, followed by the raw bytes of its name if they are not UTF-8.
+    """Return a unique name of each shard: its URL, and the raw bytes of its name if not UTF-8.
 
-    The raw bytes are needed, because the escaped form of such a name may be equal to another name.
+    The URL alone is not unique: the escaped form of a name that is not UTF-8 may be the name of
+    another shard.
     """
     urls, read_at = columns["url"], columns["read_at"]
     places = np.flatnonzero(read_at.is_valid().to_numpy())

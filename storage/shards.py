@@ -1,4 +1,4 @@
-"""Shards: places, formats and fingerprints of documents."""
+"""Shards: files of documents, with their places, formats and fingerprints."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Beginning of the names of shards without files. A task that reads such a shard receives its
-# content as JSON Lines.
+# Beginning of the names of shards without files: partitions of a Python collection. A task that
+# reads such a shard receives its content as JSON Lines.
 PARTITIONS = "partition://"
 
 
@@ -50,7 +50,8 @@ class ShardFormat:
     ids_column : str, optional
         Column of lists of token ids. The shards then hold ids instead of texts.
     counts_column : str, optional
-        Column of lists of counts, one for each id; None counts each id once.
+        Column of lists of counts, one count for each id in the list of ids. If None, each id counts
+        once.
     categories : tuple of str
         Categorical columns. The shards then hold rows of a table instead of texts.
 
@@ -121,18 +122,20 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # without categories, write the same JSON as versions of the package that had no tables
+        # without categories, write the same JSON as old versions of the package, which had no
+        # tables of categories
         if not self.categories:
             del content[_CATEGORIES]
         return content
 
     def kind_of(self, url: str) -> str:
-        """Return the format of the shard at a URL that `list_shards` returned.
+        """Return the name of the format of a shard, from its URL as `list_shards` returned it.
 
         Raises
         ------
         ShardError
-            The suffix is unknown, or the shard is a folder but the kind needs files.
+            The suffix is unknown, or the shard is a folder but the format is one of files, or the
+            other way round.
         """
         if url.startswith(PARTITIONS):
             return "jsonl"
@@ -244,8 +247,8 @@ def fingerprint(
 ) -> str:
     """Return the fingerprint of a shard's content: its ETag, "etag:...", or else "sha256:...".
 
-    A shard without an ETag in the listing is read once, 1 MiB at a time. `mark_of` returns the
-    fingerprint of each of its files.
+    If the listing of the storage gave no ETag for the shard, the shard is read once, 1 MiB at a
+    time. `mark_of` returns the fingerprint of each of its files.
 
     Examples
     --------
@@ -307,7 +310,7 @@ def kind_by_suffix(url: str) -> str | None:
 
 @contextmanager
 def as_shard(lines: bytes) -> Iterator[Shard]:
-    """Make a temporary shard from `lines` of JSON, in the memory of this process."""
+    """Hold `lines` of JSON as a shard in the memory of this process, until the context ends."""
     files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
     files.pipe_file(url, lines)
     try:

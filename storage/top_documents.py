@@ -1,7 +1,7 @@
 """Top documents: a file with the documents that have the largest share of each topic.
 
-For rows of numbers, the file has the rows nearest to the mean of each cluster. It is stored in the
-folder with the other results of the model.
+If the records are rows of numbers, the file has the rows nearest to the mean of each cluster. The
+file is stored in the folder with the other results of the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True)
 class ModelRead:
-    """The model that was applied to documents or rows: its store, its name, and its labels."""
+    """Store and name of the model that was applied to documents or rows, and its labels."""
 
     store: str
     model: str
@@ -51,7 +51,10 @@ def beginning(text: str) -> str:
 def write_top_documents(
     folder: OutputFolder, best: Representatives, provenance: Provenance
 ) -> None:
-    """Write top documents into a folder of proportions; raise the errors of `put_whole`."""
+    """Write the documents that best represent each topic into a folder of topic proportions.
+
+    Raises the errors of `put_whole`.
+    """
     of = ModelRead(provenance.store, provenance.model, provenance.labels)
     _write(folder, of, asdict(best))
 
@@ -59,7 +62,10 @@ def write_top_documents(
 def write_near_rows(
     folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
-    """Write for each mean the up to `number` nearest rows; raise the errors of `put_whole`."""
+    """Write, for each cluster, at most `number` rows of numbers nearest to its mean.
+
+    Raises the errors of `put_whole`.
+    """
     nearest = [[asdict(one) for one in some] for some in rows]
     _write(folder, of, {"number": number, "nearest": nearest})
 
@@ -76,7 +82,10 @@ def _write(folder: OutputFolder, of: ModelRead, found: Mapping[str, Any]) -> Non
 def read_top_documents(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, Representatives]:
-    """Read the name of the model, and the documents that `transform --top-documents` wrote."""
+    """Read the documents of each topic that `transform --top-documents` wrote.
+
+    Returns the name of the model, and these documents.
+    """
     model, number, topics = _read(folder, "topics", Representative, storage_options)
     return model, Representatives(number, topics)
 
@@ -84,7 +93,10 @@ def read_top_documents(
 def read_near_rows(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, tuple[tuple[NearRow, ...], ...]]:
-    """Read the name of the model, and the rows that `transform --top-documents` wrote."""
+    """Read the rows nearest to each cluster that `transform --top-documents` wrote.
+
+    Returns the name of the model, and these rows.
+    """
     model, _, rows = _read(folder, "nearest", NearRow, storage_options)
     return model, rows
 
@@ -95,7 +107,11 @@ def _read(
     kind: Callable[..., Any],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
-    """Return the name of the model, the requested number of entries, and each topic's entries."""
+    """Read a file of top documents or rows.
+
+    Returns the name of the model, the requested number of entries, and the entries of each topic or
+    cluster.
+    """
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)

@@ -7,7 +7,8 @@ statistics; `streaming_moments.pipelines` gathers them with Dask.
 import os
 from typing import TYPE_CHECKING
 
-# In a checkout, `storage` and `pipelines` are next to this folder; in an installation, inside it.
+# The packages `storage` and `pipelines` are next to this folder in a checkout of the repository,
+# and inside this folder in an installation.
 if not os.path.isdir(os.path.join(__path__[0], "storage")):
     __path__.append(os.path.dirname(__path__[0]))
 

@@ -1,4 +1,7 @@
-"""Errors for wrong arguments in calls of users. They name argument, type and remedy."""
+"""Raise clear errors if a user calls a function with a wrong argument.
+
+The errors name the argument, the type that it must have, and a remedy.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.printing.nearest import nearest
 from streaming_moments.printing.remedies import Spell, of_arguments
 
-# Exceptions that a value of the wrong type can cause in Python code. Numba raises its own.
+# Exceptions that an argument of the wrong type can cause in Python code. Compiled code raises the
+# exceptions of Numba instead.
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
-_LOOKED_AT = 100  # only this many values of a collection are checked
-# Each set holds the names that this package and other libraries use for the same quantity.
+_LOOKED_AT = 100  # at most this many values of a list or other collection are checked
+# Each set holds the argument names that this package and other libraries use for the same quantity.
 _SAME = (
     frozenset(
         (
@@ -90,9 +94,12 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
 def unknown_argument(
     function: Callable[..., Any], named: Iterable[str], args: tuple[Any, ...] = ()
 ) -> str:
-    """Return the message for the first name that is not an argument of a function, or "".
+    """Return an error message for the first of the names that is not an argument of a function.
 
-    For a field of an options class, such as `text_column`, the message shows the call that sets it.
+    Returns "" if the function has all of these arguments.
+
+    If the name is a field of an options class that the function takes, such as `text_column`, the
+    message shows how to pass it.
 
     Examples
     --------
@@ -131,7 +138,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
-    """Map each field of the options classes that a function takes to the code that sets it."""
+    """Return the code that sets each field of the options classes which a function takes."""
     try:
         hints = typing.get_type_hints(inspect.unwrap(function))
     except (TypeError, NameError):
@@ -147,7 +154,7 @@ def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
-    """Raise InvalidInput for arguments of the wrong type before a function uses them."""
+    """Raise InvalidInput if an argument for a function has the wrong type, before it is called."""
     refusal = _refusal(function, (), named)
     if refusal is not None:
         raise InvalidInput(refusal)
@@ -177,7 +184,7 @@ def _parameters(function: Any) -> Collection[str]:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
-    """Return the name of a function. The name of a method begins with the class of its object."""
+    """Return the name of a function for messages. A method gets the name of its class in front."""
     name = function.__qualname__.rpartition("<locals>.")[2]
     owner, _, own = name.rpartition(".")
     if args and owner in [one.__name__ for one in type(args[0]).__mro__]:
@@ -190,7 +197,7 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _refused_field(one: Any) -> str | None:
-    """Return the message for the first field of a dataclass that has a value of the wrong type.
+    """Return an error message for the first field of a dataclass with a value of the wrong type.
 
     Returns None if there is no such field, or if `one` is not a dataclass.
     """
@@ -212,7 +219,7 @@ def _refused_field(one: Any) -> str | None:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value may be of a type. Runs no code of the value.
+    """Whether a value fits a type hint. Runs no code of the value, such as an iterator.
 
     Examples
     --------

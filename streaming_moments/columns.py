@@ -1,6 +1,6 @@
-"""Columns by name: results of a model for each record, as files, JSON or frames.
+"""Columns: hold the results of a model for each record, and convert them to tables or JSON.
 
-pyarrow and pandas are imported only for a table or a frame: no model needs them.
+pyarrow and pandas are imported only to make a table or a frame, because no model needs them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Column:
 
     @classmethod
     def of_values(cls, values: Iterable[str | float | None]) -> Column:
-        """Make a column of numbers or texts; None is an unknown value.
+        """Make a column of numbers or texts; None in `values` stands for an unknown value.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Column:
         return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """Spread the values over `len(kept)` rows, at the True entries of `kept`.
+        """Return a column of `len(kept)` rows, with the values in the rows where `kept` is True.
 
         The values of the other rows are unknown. Lists must have equal lengths.
         """
@@ -93,7 +93,7 @@ class Column:
         return Column(array, unknown, texts=self.texts)
 
     def plain(self, digits: int | None = None) -> list[Any]:
-        """Return the values as for JSON: lists as tuples, None for an unknown value."""
+        """Return the values as Python objects: lists as tuples, None for an unknown value."""
         rounded = self.array if digits is None else self.array.round(digits)
         values: list[Any] = rounded.tolist()
         if self.offsets is not None:
@@ -107,7 +107,10 @@ class Column:
         return [None if no else one for no, one in zip(self.unknown.tolist(), values, strict=True)]
 
     def first(self, number: int) -> Column:
-        """Return the first rows. For lists of different lengths, `array` stays whole."""
+        """Return the first `number` rows.
+
+        If lists have different lengths, `array` still holds the lists of all rows.
+        """
         unknown = None if self.unknown is None else self.unknown[:number]
         if self.offsets is not None:
             return Column(self.array, unknown, self.offsets[: number + 1])
@@ -162,7 +165,7 @@ class Columns(Mapping[str, Any]):
 
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
-        """Make columns by name. All values of a given array are known."""
+        """Make columns by name. An array becomes a column without unknown values."""
         made = {
             name: Column(one) if isinstance(one, np.ndarray) else one
             for name, one in columns.items()
@@ -184,7 +187,10 @@ class Columns(Mapping[str, Any]):
         return int(next(iter(self.columns.values())).number)
 
     def among(self, kept: NDArray[np.bool_]) -> Columns:
-        """Spread the columns over `len(kept)` rows, at its True entries; other rows are unknown."""
+        """Return columns of `len(kept)` rows, with the values in the rows where `kept` is True.
+
+        The values of the other rows are unknown.
+        """
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def first(self, number: int) -> Columns:
@@ -207,12 +213,12 @@ class Columns(Mapping[str, Any]):
         return html_table(caption, head, [[_cell(one, digits) for one in row] for row in rows])
 
     def plain(self, digits: int | None = None) -> list[dict[str, Any]]:
-        """Return the rows as for JSON: dicts with a value for each column name."""
+        """Return each row as a dict of Python objects for JSON, by the name of the column."""
         values = [one.plain(digits) for one in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def to_arrow(self) -> Any:
-        """Return an Arrow array of structs."""
+        """Return an Arrow array with a struct for each row."""
         pa = _pyarrow()
         parts = [one.to_arrow() for one in self.columns.values()]
         return pa.StructArray.from_arrays(parts, names=[*self.columns])
@@ -284,7 +290,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def _framed(column: Column, pandas: Any) -> Any:
-    """Return the values of a column as pandas stores them."""
+    """Return the values of a column as an array or extension array of pandas."""
     if column.texts is not None or column.offsets is not None:
         return column.plain()
     if column.unknown is None or not column.unknown.any():
@@ -314,7 +320,7 @@ def _pandas() -> Any:
 
 
 def likeliest(shares: NDArray[np.float64], unknown: NDArray[np.bool_] | None = None) -> Column:
-    """Return for each row of (rows, k) shares the index of the largest share.
+    """Return a column with the index of the largest share in each row of (rows, k) shares.
 
     Examples
     --------

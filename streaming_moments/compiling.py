@@ -1,4 +1,4 @@
-"""Compiling: the notice that kernels are being compiled, which delays the first run."""
+"""Compiling: informs the user that the first run is slow, because Numba compiles functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ COMPILING = "compiling kernels (once): some seconds longer"
 
 @cache
 def say_compiling() -> None:
-    """Log the notice. If logging has no handler, print it in a terminal or notebook."""
+    """Log that functions are being compiled. Without a log handler, print it to the user.
+
+    It is printed only in a terminal or notebook.
+    """
     logger = logging.getLogger(LOGGER)
     logger.info(COMPILING)
     watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())

@@ -1,4 +1,7 @@
-"""Deprecation: an old name works for one more minor release; its warning names the replacement."""
+"""Deprecation: lets old names work for one more minor release, with a warning.
+
+The warning names the replacement.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Deprecated(DeprecationWarning):
-    """A name or option that a later release removes."""
+    """Warning about a name or option that a later release removes."""
 
 
 def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level: int = 2) -> None:
-    """Warn the code that used a name or option that a later release will remove it.
+    """Warn that a later release will remove the name or option that the caller used.
 
     A test fails if the warning still exists when the package reaches version `removed_in`.
 
     what : the old name or option, as users write it
-    since : first version that warned
-    removed_in : first version without it, at least one minor release later
+    since : first version of the package that warned
+    removed_in : first version without the name or option, at least one minor release later
     instead : what to use instead
-    level : number of frames between this function and the line that the warning names
+    level : number of stack frames between this function and the line of code that the warning shows
 
     Examples
     --------
@@ -41,8 +44,8 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
 def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C]:
     """Accept the old names of some fields of a dataclass, with a warning.
 
-    If both names are given, the value of the old one is used. This is because
-    `dataclasses.replace` passes the present values of all other fields under their new names.
+    If a call gives both the old and the new name of a field, the value of the old name is used. The
+    reason is that `dataclasses.replace` always passes the present value under the new name.
 
     since, removed_in : as for `warn_deprecated`
     names : for each old name the new name of the field

@@ -1,4 +1,4 @@
-"""Error classes: each message names the values and the remedy in one line."""
+"""Error classes: each message names the wrong values and a remedy in one line."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors that a caller can fix. Commands exit with 2, or 4 for `Unfinished`.
+    """Base of all errors that a caller can fix. Commands then exit with 2, or 4 for `Unfinished`.
 
-    The arguments are the problem and, often, a remedy: a `Remedy` or a format string for one. They
-    name options in a neutral form. The function or command that the user called has a `spell`,
-    which writes these options in its own syntax.
+    The arguments of the constructor are the problem and, often, a remedy: a `Remedy` or a format
+    string for one. Both name options in a neutral form. The function or command that the user
+    called has a `spell`, which writes these options in the syntax of Python, the command line or
+    HTTP.
     """
 
     spell: Spell = staticmethod(of_commands)
 
     def said(self, spell: Spell) -> str:
-        """Return the message with options as Python, the command line or HTTP writes them."""
+        """Return the message with options spelt for Python, the command line or HTTP."""
         return in_words(spell, *self.args)
 
     def __str__(self) -> str:
@@ -30,11 +31,11 @@ class InvalidInput(StreamingMomentsError, ValueError):
 
 
 class ForeignStatistics(StreamingMomentsError):
-    """Two statistics were gathered with different vocabularies, bases or rows."""
+    """Two statistics cannot be combined: they have different vocabularies, bases or rows."""
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory that the work needs, would exceed its bound."""
+    """An integer, or the memory that an operation needs, would exceed its bound."""
 
 
 class SumExceeded(BoundExceeded):
@@ -70,7 +71,7 @@ class ShardError(StreamingMomentsError):
 
 
 class NoRoom(ShardError):
-    """A shard is readable, but with its documents the sums of the store would overflow."""
+    """A shard is readable, but the sums of the store would overflow if its documents were added."""
 
 
 class KillsWorkers(ShardError):
@@ -78,14 +79,14 @@ class KillsWorkers(ShardError):
 
 
 class PiecesOverlap(InvalidInput):
-    """Pieces of a sequence overlap; `shards` are the shards with these pieces, if known.
+    """Pieces of a sequence overlap; `shards` names the shards that hold these pieces, if known.
 
     Parameters
     ----------
     reason : str or Remedy
         The pieces that overlap, and the remedy.
     shards : tuple of str
-        URLs of the shards.
+        URLs of the shards that hold these pieces.
     """
 
     def __init__(self, reason: str | Remedy, shards: tuple[str, ...] = ()) -> None:
@@ -105,14 +106,14 @@ class StoreError(StreamingMomentsError):
 
 
 class Unfinished(StreamingMomentsError):
-    """Part of the work is committed; the same call finishes the rest.
+    """Part of the work is committed. The same call, made again, finishes the rest.
 
     The command line then exits with 4.
     """
 
 
 def short(fingerprint: str) -> str:
-    """Return the name of a fingerprint's hash and its first 12 digits, for messages.
+    """Shorten a fingerprint for messages: keep the name of its hash and the first 12 digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Lazy imports: a package imports an exported name at its first use."""
+"""Lazy imports: let a package import each name that it exports at the first use of this name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from types import MappingProxyType, ModuleType
 
 from streaming_moments.printing.extras import needs
 
-# Pattern of one export as ruff formats it. A long line continues within parentheses.
+# Pattern of one export, `from MODULE import NAME as NAME`, as ruff formats it. If the line is too
+# long, it continues within parentheses.
 _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
@@ -27,8 +28,8 @@ class LazyModule(ModuleType):
 
     def __getattr__(self, name: str) -> object:
         # Do not use importlib.util.LazyLoader, which is not thread-safe before Python 3.12. Import
-        # parent packages first: otherwise, a module may not find its package while another thread
-        # still loads it.
+        # the parent packages of a module first: otherwise, the module may not find its package
+        # while another thread still loads this package.
         module = vars(self).get("_loaded")
         if module is None:
             for parent in accumulate(self.__name__.split("."), "{}.{}".format):
@@ -50,8 +51,8 @@ def attach(
     package : `__name__` of the package, which may still be loading
     modules : modules that `from package import module` returns as a `LazyModule`. For modules of
         kernels, numba is then loaded when a kernel first runs.
-    needs : for each folder the optional dependency that its exports need. `dir` and `__all__` omit
-        exports that cannot be imported, so that `help` and `import *` work.
+    needs : for each folder of the package, the optional dependency that its exports need. `dir` and
+        `__all__` omit exports that cannot be imported, so that `help` and `import *` work.
 
     Examples
     --------

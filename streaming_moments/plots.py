@@ -1,6 +1,6 @@
-"""Plots: words of topics, the choice of their number, shares over time and maps, by matplotlib.
+"""Plots by matplotlib: words of topics, scores by number of topics, shares over time, and maps.
 
-matplotlib is imported by the first plot. A caller may give axes and figures of any back end. If it
+matplotlib is imported by the first plot. A caller may give axes or a figure of any back end. If it
 gives none, pyplot makes a figure, which a notebook shows.
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.extras import needs
+from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -22,13 +23,29 @@ else:
     Axes = Figure = Any
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
-_ACROSS = 3  # number of panels in a row
+_ACROSS = 3  # number of panels side by side
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
-_MOST_NUMBERS = 8  # transitions between at most this many states are also written as numbers
-# widths of a map to try, in multiples of the width that the centres of the circles take
+_MOST_BARS = 48  # with more periods than this, error bars are drawn as a band
+_MOST_NUMBERS = 8  # if there are at most this many states, transitions are also written as numbers
+# widths of a map to try, as multiples of the width that the centres of its circles take
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
+
+
+def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
+    """Return the given names as texts, or by default `noun` with a number each.
+
+    Raises InvalidInput if the number of names is not `number`.
+    """
+    if names is None:
+        return [f"{noun} {place}" for place in range(number)]
+    if len(names) != number:
+        raise InvalidInput(
+            f"{of_number(len(names), 'name')} given for {of_number(number, noun)}; give one name "
+            f"for each {noun}"
+        )
+    return [*map(str, names)]
 
 
 def plot_words(
@@ -37,12 +54,41 @@ def plot_words(
     probabilities: Sequence[ArrayLike],
     errors: Sequence[ArrayLike] | None = None,
     figure: Figure | None = None,
+    measure: str = "probability of the word in the topic (most relevant words first)",
 ) -> list[Axes]:
-    """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
+    """Draw a panel of bars for each topic: its words, the first at the top, and their errors.
+
+    measure : label of the axis of the bars
+    """
     panels = _panels(len(titles), figure, _height_of(words))
     _bars(panels, titles, words, probabilities, errors)
+    panels[0].figure.supxlabel(measure, fontsize=_SMALL)
+    return panels
+
+
+def plot_means(
+    titles: Sequence[str],
+    features: Sequence[str],
+    means: NDArray[np.float64],
+    deviations: NDArray[np.float64],
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw a panel for each component: mean and standard deviation of each feature.
+
+    means, deviations : (k, d), in the unit of the rows
+    """
+    panels = _panels(len(titles), figure, 0.2 * len(features) + 0.6, sharex=True, sharey=True)
+    places = np.arange(len(features))
+    for axis, title, mean, deviation in zip(panels, titles, means, deviations, strict=True):
+        axis.errorbar(mean, places, xerr=deviation, fmt="o", markersize=4, linewidth=1)
+        axis.grid(alpha=0.3)
+        axis.tick_params(labelsize=_SMALL)
+        _title(axis, title)
+    panels[0].set_yticks(places, features, fontsize=_SMALL, parse_math=False)
+    # the first feature at the top
+    panels[0].set_ylim(len(features) - 0.5, -0.5)
     panels[0].figure.supxlabel(
-        "probability of the word in the topic (most relevant words first)", fontsize=_SMALL
+        "mean of the feature; the line is one standard deviation of the rows", fontsize=_SMALL
     )
     return panels
 
@@ -109,12 +155,11 @@ def plot_numbers(
     noise: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a measure of several numbers of topics or states, and mark some of the numbers.
+    """Draw a measure for each number of topics or states, and mark some of these numbers.
 
-    lines : for the label of each line, the measure of each number
-    marks : for each label, the number to mark
-    noise : differences from the best value that do not count, because they are smaller than this;
-        drawn as a band
+    lines : by the label of each line, the measure for each number of topics or states
+    marks : by label, the number of topics or states that it marks
+    noise : drawn as a band; a difference from the best value counts only if it is larger
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -142,6 +187,9 @@ def plot_shares(
 ) -> list[Axes]:
     """Draw a panel for each topic: its share of the tokens in each period, and its error bar.
 
+    If there are many periods, a band replaces the error bars. No panel shows more than
+    100%.
+
     days : first day of each period
     shares, bars : (periods, k), from 0 to 1
     """
@@ -151,14 +199,22 @@ def plot_shares(
     percent, errors = 100 * np.asarray(shares), 100 * np.asarray(bars)
     panels = _panels(len(names), figure, 1.5, sharex=True, sharey=True)
     for topic, axis in enumerate(panels):
-        axis.errorbar(days, percent[:, topic], yerr=errors[:, topic], **_DRAWN)
+        share, error = percent[:, topic], errors[:, topic]
+        if len(percent) <= _MOST_BARS:
+            axis.errorbar(days, share, yerr=error, **_DRAWN)
+        else:
+            axis.plot(days, share, linewidth=1)
+            axis.fill_between(days, share - error, share + error, alpha=0.3, linewidth=0)
         _title(axis, names[topic])
-        axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
         ticks = dates.AutoDateLocator(minticks=2, maxticks=5)
         axis.xaxis.set_major_locator(ticks)
         axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
         axis.tick_params(labelsize=_SMALL - 1, labelbottom=topic + _ACROSS >= len(panels))
+    # set the limits last: the panels share a vertical axis, which no longer adapts to data
+    # afterwards
+    highest = float(np.nanmax(percent + errors, initial=0.0))
+    panels[0].set_ylim(0, min(1.05 * highest, 100.0) or None)
     panels[0].figure.supylabel("share of the tokens, %", fontsize=_SMALL)
     return panels
 
@@ -171,40 +227,48 @@ def plot_map(
 ) -> Axes:
     """Draw a circle for each topic at its place, (k, 2), whose area is the weight of the topic.
 
-    Names that would overlap are moved up, with a line to their circles.
+    A name stands above its circle. Names that would overlap are moved up, with a line to their
+    circles.
     """
     axis = _axis(ax)
     from matplotlib.patheffects import withStroke
 
     circles = axis.scatter(
-        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="none"
+        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="white"
     )
+    above = np.sqrt(circles.get_sizes()) / 2 + _SMALL
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
-    labels = []
-    for place, name in zip(places, names, strict=True):
-        labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
+    labels: list[Any] = []
+    for place, height, name in zip(places, above, names, strict=True):
+        labels.append(axis.annotate(name, tuple(place), (0, height), **drawn))
+        labels[-1].arrow_patch.set_visible(False)
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # a later layout would move circles below labels otherwise
+        # otherwise a later layout of the figure could move circles below labels
+        labels[-1].set_in_layout(False)
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set(xticks=[], yticks=[], title="near topics have similar words")
+    axis.set(
+        xticks=[],
+        yticks=[],
+        title="near topics have similar words; a larger circle is a larger topic",
+    )
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
-        # Set margins as limits of the data, because an equal aspect would reduce margins of the
-        # axes.
+        # Make room around the circles by limits of the data. Margins of the axes would shrink,
+        # because both axes have an equal scale.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
-        _move_apart(labels)
+        _move_apart(labels, above)
         if _all_within(axis, circles, labels):
             break
     return axis
 
 
 def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
-    """Whether the frame of the axes contains all circles and labels, as they were laid out."""
+    """Whether all circles and labels lie within the frame of the axes, in the present layout."""
     from matplotlib.text import Text
 
     frame, points = axis.get_window_extent(), axis.figure.dpi / 72
@@ -216,37 +280,42 @@ def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
     return bool((np.array(lows) >= frame.min).all() and (np.array(highs) <= frame.max).all())
 
 
-def _move_apart(labels: Sequence[Any]) -> None:
-    """Move labels up, the lowest first, until none overlaps another."""
+def _move_apart(labels: Sequence[Any], above: NDArray[np.float64]) -> None:
+    """Move labels up, the lowest first, until none overlaps another.
+
+    above : height of each label above the middle of its circle if no other is in its way, in points
+    """
     if not labels:
         return
     from matplotlib.text import Text
 
-    for label in labels:
-        label.set_position((0, 0))
+    for label, height in zip(labels, above, strict=True):
+        label.set_position((0, height))
     figure = labels[0].figure.canvas.figure
     # lay out the axes first, because the positions of labels depend on it
     figure.draw_without_rendering()
-    boxes = [(Text.get_window_extent(label), label) for label in labels]
+    boxes = [Text.get_window_extent(label) for label in labels]
     placed: list[Any] = []
-    for box, label in sorted(boxes, key=lambda one: (one[0].y0, one[0].x0)):
+    for place in sorted(range(len(labels)), key=lambda one: (boxes[one].y0, boxes[one].x0)):
+        label, box = labels[place], boxes[place]
         moved = box
         while hit := [one for one in placed if one.overlaps(moved)]:
             up = max(one.y1 for one in hit) - moved.y0 + 1
             moved = moved.translated(0, up)
         placed.append(moved)
-        label.set_position((0, (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.set_position((0, above[place] + (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.arrow_patch.set_visible(moved is not box)
 
 
 def _title(axis: Axes, title: str) -> None:
-    # without `parse_math=False`, matplotlib would read text between two $ as a formula
+    # with `parse_math=False`, matplotlib does not read text between two $ as a formula
     axis.set_title(title, fontsize=_SMALL, parse_math=False)
 
 
 def _panels(
     number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
 ) -> list[Axes]:
-    """Make `number` panels of this height, in inches, in rows of a new or given figure."""
+    """Make `number` panels, each `height` inches high, in rows of a new or given figure."""
     across = min(_ACROSS, number)
     rows = -(-number // across)
     if figure is None:

@@ -1,4 +1,4 @@
-"""Progress: lines about long computations, for the log and, if asked for, for the screen."""
+"""Progress: report long computations line by line, to the log and, if requested, on the screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TypeAlias
 ROOT = "streaming_moments"
 Report: TypeAlias = Callable[[str], None]
 
-# Applications choose what happens to the lines. Without this handler, Python would print warnings.
+# This handler ignores all lines, so that the application decides what happens to them. Without it,
+# Python would print warnings.
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
@@ -51,12 +52,15 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
 
 
 def has_reader(logger: logging.Logger) -> bool:
-    """Whether a handler of an application receives the lines of a logger."""
+    """Whether a handler of the application receives the lines that go to this logger."""
     return any(not isinstance(one, logging.NullHandler) for one in _handlers(logger))
 
 
 def _is_shown(logger: logging.Logger) -> bool:
-    """Whether a handler shows lines of level INFO; handlers of files and NullHandler do not."""
+    """Whether a handler of the logger shows lines of level INFO on the screen.
+
+    Handlers that write to files, and NullHandler, do not.
+    """
     silent = (logging.NullHandler, logging.FileHandler)
     return logger.isEnabledFor(logging.INFO) and any(
         one.level <= logging.INFO and not isinstance(one, silent) for one in _handlers(logger)

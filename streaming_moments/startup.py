@@ -43,7 +43,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _not_raised(told: sys.UnraisableHookArgs) -> None:
     if issubclass(told.exc_type, KeyboardInterrupt):
-        # a finalizer swallowed the exception: raise it again afterwards
+        # Python ignores exceptions in finalizers, so send the signal again a moment later
         Timer(0.05, signal.pthread_kill, (main_thread().ident, signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(told)

@@ -31,7 +31,8 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LEAST_SECONDS = 60.0
-# A group of shards stays open for at least this many times as long as the last close took.
+# A group of shards is read for at least this many times as long as it took to add up and write the
+# last group.
 _CLOSES = 20
 
 
@@ -58,18 +59,20 @@ class Pace:
 
 @dataclass(frozen=True)
 class Gathering:
-    """Options and addresses of a job that counts shards. Make one with `gathering_on`.
+    """What all steps of a job that counts shards share. Make one with `gathering_on`.
 
     store : defines the foundation of the counts
     context : future of the `ReadingContext` that the tasks share
     owner : name of the job that owns the sums on the workers: id of the client and a unique name
-    numbers : source of the numbers of groups and tasks
+    numbers : iterator over the numbers that groups and tasks get
     keep_going : leave out unreadable shards; otherwise they are an error
     names : maps the URL from which a shard is read to the URL under which it is recorded, if the
         two differ
-    dates : known days of the documents of a shard, by its URL; all shards of a group have the same
-    unique : known contents, as `Ledger.contents`. A shard with one of these contents is bad, and so
-        is the second shard with the same content. If None, duplicates are counted
+    dates : known days of the documents of a shard, by the URL of the shard. All shards of a group
+        have the same days
+    unique : contents that are already counted, as `Ledger.contents` returns them. A shard with one
+        of these contents is bad, and so is the second shard with the same content. If None,
+        duplicates are counted
     """
 
     store: MomentStore

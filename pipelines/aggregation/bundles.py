@@ -31,13 +31,13 @@ class Bundle:
     taken: Spoilt | None = None
 
     def halves(self) -> tuple[Bundle, ...]:
-        """Split the bundle into two bundles, each to be read alone."""
+        """Split the bundle into two bundles that are both marked `alone`."""
         middle = len(self.shards) // 2
         parts = (self.shards[:middle], self.shards[middle:])
         return tuple(replace(self, shards=part, alone=True) for part in parts if part)
 
     def without(self, urls: Collection[str]) -> Bundle:
-        """Return the bundle without some shards."""
+        """Return the bundle without the shards that have these URLs."""
         return replace(self, shards=tuple(part for part in self.shards if part.url not in urls))
 
 
@@ -81,7 +81,7 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
-    seconds : time spent in the tokeniser, and in all reading including the tokeniser
+    seconds : time of the tokeniser, and time of all reading including the tokeniser
     """
 
     nonce: str

@@ -24,10 +24,12 @@ def count_bundle(
 ) -> Receipt:
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
-    Task `number` adds once, however often it runs in this process. It adds `lump_bytes` of batches
-    at a time. The receipt names unreadable shards; the other shards are counted. Raises SumsAstray
-    if the sums are closed, and InvalidInput on a worker with less memory than planned. Raises
-    ShardError if a shard to subtract no longer exists, and SumExceeded if a sum could exceed 2^62.
+    If these sums already include task `number`, returns its receipt and adds nothing. Otherwise
+    adds up to `lump_bytes` of batches at a time.
+
+    The receipt names unreadable shards; the other shards are counted. Raises SumsAstray if the sums
+    are closed, and InvalidInput on a worker with less memory than planned. Raises ShardError if a
+    shard to subtract no longer exists, and SumExceeded if a sum could exceed 2^62.
     """
     _require_room(opening.least_limit)
     held = process_sums()

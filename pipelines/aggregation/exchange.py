@@ -59,7 +59,7 @@ async def add_theirs(
     """Fetch rows from another worker and add them to `sums`, one message at a time.
 
     asked : the message (`op` and its arguments) without `start` and `stop`
-    first : row of the block that is row 0 of `sums`, and the first row to fetch
+    first : first row of the block to fetch; it is added to row 0 of `sums`
     patience : allow this many times the usual time for an answer, because the other worker may
         have to finish that many answers first
 

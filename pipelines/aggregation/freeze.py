@@ -18,7 +18,7 @@ class Settled:
     """Frozen sums that can be added up.
 
     sources : address of each worker, with the token of this freeze of its sums
-    void : tasks whose shards are no longer in any sums
+    void : numbers of the tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """
 
@@ -32,8 +32,8 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
 
     `receipts` maps the number of a task to its receipt.
 
-    Deletes sums that include a task without a receipt, which happens if the task ran twice. Tasks
-    sent from now on have a later epoch.
+    Deletes sums that include a task without a receipt, which happens if the task ran twice. The
+    caller must send later tasks with the next epoch.
     """
     answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}

@@ -40,7 +40,8 @@ class Gathered:
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
     bad : errors of the shards that were left out
-    seconds : time that threads spent in the tokeniser, and in all reading including the tokeniser
+    seconds : time of the tokeniser, and time of all reading including the tokeniser, each summed
+        over the threads
     """
 
     segment: Segment | None
@@ -65,8 +66,8 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
     SumExceeded if a sum could exceed 2^62. Raises StoreError if the store cannot be written.
 
     waiting : bundles to read; the group removes its bundles from the front
-    before, total : for the progress: number of shards that earlier groups finished, and of all
-        shards
+    before, total : number of shards that earlier groups finished, and number of all shards, both
+        to report the progress
     """
     late: list[ShardError] = []
     while True:
@@ -131,8 +132,8 @@ def _gather_group(
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     """Count shards that must be counted again, and new shards while the group is open.
 
-    Reading continues after a bad shard even if it is an error, so that the error names all bad
-    shards.
+    Reading continues after a bad shard even if the job will fail because of it, so that the error
+    names all bad shards.
     """
     gathering = group.gathering
     cluster, client = gathering.run.cluster, gathering.run.cluster.client
@@ -151,7 +152,8 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
             bundle = None
             if time.monotonic() - looked > _LOOK:
                 looked = time.monotonic()
-                with suppress(OSError):  # the client itself soon reports a dead scheduler
+                # ignore a dead scheduler here, because the client itself soon reports it
+                with suppress(OSError):
                     there = cluster.addresses()
                     joined = [address for address in there if address not in known]
                     slots, known = max(slots, len(there) * each), there

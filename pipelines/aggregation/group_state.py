@@ -53,7 +53,7 @@ class Group:
     alone: bool = False  # whether the group has only shards that may have killed a worker
     dates: DateRange | None = None
     context_deaths: int = 0
-    # time that threads spent in the tokeniser, and in all reading including the tokeniser
+    # time of the tokeniser, and time of all reading including it, each summed over the threads
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:

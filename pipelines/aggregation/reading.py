@@ -34,7 +34,7 @@ class ReadingContext:
         limits: ReadLimits,
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
-        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
+        """Make the context. This runs as a task, so that Dask repeats it if its worker dies."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:

@@ -46,8 +46,10 @@ STEP = "adding up row blocks"
 # The job fails if one row block causes more deaths of workers than this. It also fails if workers
 # cannot fetch sums from each other more often than this in a row, although no worker died.
 _LOSSES = 10
-_DEATHS = 20  # the job fails after more deaths than this since a further row block was written
-_UNEVEN = 1.05  # a worker adds up at most this many times the rows of an equal share
+# The job fails if more workers than this die one after the other while no new row block is written.
+_DEATHS = 20
+# A worker adds up at most this many times the rows that it would have if all had equally many.
+_UNEVEN = 1.05
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Reduction:
     fruitless : consecutive calls that lost sums although no shard had to be counted again
     charged : number of deaths charged to each row block
     reached : row blocks that any call has written
-    deaths : losses of sums by dead writers since a block was written for the first time
+    deaths : number of losses of sums because a writer died, since the last addition to `reached`
     """
 
     store: MomentStore
@@ -171,7 +173,7 @@ class Reduction:
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Copy blocks of earlier passes into the segment if they are elsewhere, and seal it.
+        """Copy row blocks that are in other segments into this segment, and seal it.
 
         Errors as in `SegmentWriter.seal`.
         """

@@ -42,7 +42,7 @@ class Opening:
     """Address of the sums to which a task adds.
 
     owner : job that owns the sums
-    group : number of a group, or of a pass of one; later ones have larger numbers
+    group : number of this pass of the group; later passes and groups have larger numbers
     epoch : how often the sums of the group were frozen; a task of an earlier epoch is too late
     blocks : row blocks to add up
     least_limit : smallest memory limit of a worker in the plan, in bytes
@@ -61,7 +61,7 @@ class Frozen:
 
     nonce : identifies the sums
     token : identifies this freeze; requests for rows must name it
-    included : tasks whose shards are added
+    included : numbers of the tasks whose shards were added
     bound : largest possible entry of the sums
     """
 
@@ -274,7 +274,7 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, NDArray[np.int64]] | None:
         """Return some rows of a block of frozen sums.
 
-        Returns None if the sums are lost, or were frozen again after the freeze of this token.
+        Returns None if the sums are lost, or have been frozen again since they got this token.
         """
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:

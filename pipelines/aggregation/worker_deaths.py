@@ -32,7 +32,7 @@ class Suspected(Exception):
 
 
 def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
-    """Put back the shards that a dead worker was reading, so that no other task runs beside them.
+    """Return the shards of a dead worker to `waiting`, to be read while no other task runs.
 
     A bundle that was already read alone is halved. If it has a single shard, this shard is bad.
     """
@@ -60,10 +60,10 @@ def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledW
 def begin_again(
     waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
-    """Put back the bundles of a group, without the shards in `leave`.
+    """Return the bundles of a group to `waiting`, without the shards in `leave`.
 
-    Bundles with suspected shards (`apart`) are to be read alone. Those that were already read alone
-    come back as two halves.
+    Bundles with suspected shards (`apart`) will be read while no other task runs. A bundle that was
+    already read in this way is split into halves.
     """
     known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
     alone: list[Bundle] = []

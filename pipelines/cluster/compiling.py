@@ -1,6 +1,6 @@
-"""The message that kernels are being compiled.
+"""Print a message while kernels are compiled.
 
-It explains why the first command of a new installation takes longer.
+The message explains why the first command of a new installation takes longer.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
 # Resident size of a worker process that holds almost no arrays: measured 415 MiB after an update on
-# one thread with compiled kernels. Read tasks need less than their plan. With long texts and a
+# one thread with compiled kernels. Read tasks need less memory than planned: with long texts and a
 # budget of 572 MiB, such a process held 542 MiB, or 467 MiB if the kernels were compiled before.
 PROCESS_BYTES = 416 * MEBIBYTE
 # Memory of a read task, as a multiple of the text of a batch. The task holds the text, its tokens
@@ -50,9 +50,10 @@ _SMALLER_READS = remedy(
 
 @dataclass(frozen=True)
 class Budget:
-    """Most memory that a worker needs in addition to its process; `items` has it by purpose.
+    """Most memory that a worker needs in addition to its process.
 
-    `job` begins the message of a refusal, and `remedy` ends it.
+    `items` maps each purpose to the bytes that it needs. `job` and `remedy` are the beginning and
+    the end of the message if the memory does not suffice.
     """
 
     job: str
@@ -167,7 +168,7 @@ def plan_reading(
     Raises BoundExceeded if one task does not fit into the budget; the message names the parts.
 
     limits : limits of documents and row groups. If row groups have no limit, they may use half of
-        the remaining memory
+        the memory that the other parts leave free
     held : bytes of the arrays that the worker holds for all tasks, by purpose
     beside : bytes of the arrays that a task holds in addition to its input, by purpose
 
@@ -202,7 +203,7 @@ def plan_update(
     parts.
 
     limits : limits of documents and row groups. If row groups have no limit, they may use half of
-        the remaining memory
+        the memory that the other parts leave free
     joining : bytes that a commit needs to join pieces of sequences, after the tasks have ended
 
     Examples
@@ -220,7 +221,8 @@ def plan_update(
     # in memory. Meanwhile other threads add up pieces of at most half a block, each in three
     # arrays: the sum, the received rows and the sent rows.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
-    # plan for the sums of one group: there are no others, even while abandoned tasks still run
+    # plan for the sums of one group: a worker never holds those of two groups, even while abandoned
+    # tasks still run
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:

@@ -1,4 +1,4 @@
-"""Memory of jobs that hold a model: passes over documents, and outputs for shards."""
+"""Plan the memory of jobs that hold a model: passes over documents, and topic shares of shards."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.storage.formats import ReadLimits
 
-# A task holds this many arrays with the shares of a batch while it samples shares and encodes them
-# as Parquet.
+# A task holds this many arrays with the topic shares of a batch of documents, while it samples
+# shares and encodes them as Parquet.
 _SHARE_ARRAYS = 8
-# A worker holds this many arrays of topics: the topics, the raw topics, the topics for reading, and
-# a copy of one of these while it is sent.
+# A worker holds this many arrays of topics: the topics, the raw topics, the topics with which it
+# reads documents, and a copy of one of these while it is sent.
 _MODEL_ARRAYS = 4
 
 
@@ -26,8 +26,9 @@ def plan_polish(
 
     Each task reads some shards for a model of k topics of n words.
     """
-    # A task holds the sums of a group and of a shard, the topics padded to lanes, the encoded and
-    # the written values, and the shares of one document.
+    # A task holds five arrays as large as the topics: the sums of a group and of a shard, the
+    # topics padded to a multiple of `LANES`, and its result twice, as encoded and as written. It
+    # also holds the topic shares of one document.
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
     beside = {f"the sum of {n_topics} topics": adding}
@@ -49,8 +50,8 @@ def plan_transform(
     passages = limits.batch_documents
     if passage_words is not None:
         passages += longest_batch(limits.document_bytes) // (2 * passage_words)
-    # A task holds the smoothed topics three times: as they are, in transit, and padded to lanes. It
-    # also holds the shares of one document and of a batch.
+    # A task holds the smoothed topics three times: as they are, in transit, and padded to a
+    # multiple of `LANES`. It also holds the topic shares of one document and of a batch.
     sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     sharing += _SHARE_ARRAYS * 8 * n_topics * passages
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
@@ -64,5 +65,5 @@ def _topic_bytes(n_words: int, n_topics: int) -> int:
 
 
 def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
-    """Return the bytes of the shares of each word of the longest document."""
+    """Return the bytes of the topic shares of all words of the longest document."""
     return _topic_bytes(min(n_words, limits.document_bytes // 2), n_topics)

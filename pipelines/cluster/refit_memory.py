@@ -23,8 +23,8 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
-# A task holds this many sums while it adds the sums of a block to those of a strip: the sums so
-# far, the sums of the block, and the new sums.
+# A task holds this many sums while it adds up the sums of several row blocks (a strip): the sums so
+# far, the sums of the next block, and the new sums.
 _SUMS_COPIES = 3
 _FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 
@@ -85,8 +85,8 @@ def plan_refit(
     options : its `Options`
     workers, threads : number of worker processes, and of threads in each
     memory : budget of a worker in bytes
-    held : for documents: memory in which a row block is read, as a number of row blocks
-    joining : for other kinds: bytes to join the segments of a row block while it is read
+    held : for a store of documents: how many times its size a row block needs while it is read
+    joining : for stores of other kinds: bytes to join the segments of a row block while it is read
 
     Examples
     --------
@@ -130,8 +130,8 @@ def _of_documents(
     decomposition = decomposition_called(options.method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
-    # Whitening holds the pair counts of the core words twice as integers, gathered and joined. It
-    # also holds the second moment M2.
+    # Whitening holds the pair counts of the core words twice as integers: in the parts that were
+    # gathered, and joined. It also holds the second moment M2.
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
@@ -150,7 +150,7 @@ def _of_documents(
     if decomposition.needs_slices:
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    # Pair counts are packed into at most half of their 8 bytes.
+    # Each pair count has 8 bytes, and is packed into at most 4.
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
     # Refinement holds the pair counts of a row block, all topics, and the two factors of the
     # likelihood. With halves, it also holds the pair counts of one half, and those of the other
@@ -207,7 +207,7 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Return the bytes of the sums of strips that are not added up yet, and of one more sum."""
+    """Return the bytes that hold the sums of strips until they are added up, and one more sum."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 

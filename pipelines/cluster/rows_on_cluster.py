@@ -172,7 +172,7 @@ class OnCluster:
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks; `halves` decides whether blocks not in memory are read with halves."""
+        """Return the blocks; addresses get `halves`, which decides whether a half is read, too."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
@@ -188,7 +188,8 @@ class OnCluster:
     ) -> Future[Any]:
         """Add up the results for all blocks.
 
-        One task adds up the results for the blocks of a strip. Further tasks add two sums each.
+        Each of the first tasks adds up the results for several blocks (a strip). Further tasks add
+        two sums each.
         """
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         run, call = self.run, OnBlocks(function, self.preparing)
@@ -226,7 +227,7 @@ class OnCluster:
         return finished
 
     def value(self, handle: Future[Any]) -> Any:
-        """Fetch the result to this process."""
+        """Fetch the result of the future `handle` to this process."""
         return result_of(self.run.cluster, handle, "reading a result")
 
     def calls(
@@ -246,7 +247,8 @@ class OnCluster:
 class RowsHere(OnCluster):
     """`Rows` of a small version: steps run in this process instead of as tasks.
 
-    The results equal those of tasks to the last bit. Handles are the values themselves.
+    The results equal those of tasks to the last bit. Methods that return futures on a cluster
+    return the values themselves here.
     """
 
     @staticmethod
@@ -271,7 +273,7 @@ class RowsHere(OnCluster):
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """Call the function at once."""
+        """Call the function in this process, and return its result."""
         with _one_thread():
             return function(*values)
 
@@ -310,7 +312,7 @@ def rows_for(nbytes: int) -> type[OnCluster]:
 class OnBlocks:
     """Call a function on the statistics of each block, and add up the results.
 
-    A Dask task has the name of the function. A block that is not in memory is read when its turn
+    The Dask task is named after the function. A block that is not in memory is read when its turn
     comes. With `preparing`, the function gets the prepared block instead of the statistics.
     """
 
@@ -343,7 +345,7 @@ def _libraries(modules: int) -> ThreadpoolController:
 
 
 def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function with values whose arrays are aligned as in the process that made them."""
+    """Align the arrays in the values, and call a function with them; see `aligned`."""
     return function(*map(aligned, values))
 
 

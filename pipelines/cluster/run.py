@@ -35,7 +35,7 @@ class Run:
     progress : StepProgress
         Receives each finished shard and row block.
     limits : ReadLimits
-        Bounds on documents; the memory bounds how much is read at a time.
+        Limits on the size of documents. The memory limits how much is read at a time.
     storage_options : mapping, optional
         fsspec options of the file systems of the shards and of a new store; never stored.
     commit_every : float

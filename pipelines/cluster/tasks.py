@@ -83,7 +83,7 @@ class _Patience:
             workers = identity_of(client)["workers"]
             place_stranded(client)
         except OSError:
-            return  # the client soon notices by itself that the scheduler is gone
+            return  # ignore a dead scheduler here, because the client itself soon reports it
         paused = sum(worker["status"] == "paused" for worker in workers.values())
         if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
@@ -111,8 +111,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # Skip this if the future itself shows that its task succeeded, because the call waits
-            # for the loop of the client.
+            # Skip this call, which waits for the loop of the client, if the future itself shows
+            # that its task succeeded.
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -131,8 +131,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # If the worker with the result died, and the task failed when it ran again, the loop
-            # returns the exception of the task.
+            # Continue the loop, which returns the exception of the task, if the worker with the
+            # result died and the task failed when it ran again.
             if future.status != "error":
                 raise
 
@@ -257,7 +257,7 @@ def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
 
 
 def required(outcome: Any, step: str) -> Any:
-    """Return the result in an outcome of `outcome_of`, or raise its exception."""
+    """Return an outcome of `outcome_of` if it is a result; raise it if it is an exception."""
     if isinstance(outcome, KilledWorker):
         raise WorkersLost(f"the workers died repeatedly while {step}.", MORE_MEMORY) from outcome
     if isinstance(outcome, BaseException):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def dashboard_link(cluster: Cluster) -> str:
     """Return the URL of the dashboard of a cluster's scheduler.
 
-    Raises InvalidInput without a dashboard, or if the package that draws it is missing.
+    Raises InvalidInput if there is no dashboard, or if the package that draws it is missing.
     """
     _require_bokeh("--dashboard")
     link: str = cluster.client.dashboard_link

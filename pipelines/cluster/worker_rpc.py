@@ -57,7 +57,7 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """Return, by the key of each task, how many workers have died to which it was assigned."""
+    """Map the key of each task to the number of workers that died while it was assigned to them."""
     keys = [future.key for future in futures]
 
     # nested, so that Dask sends its code

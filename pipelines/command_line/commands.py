@@ -1,4 +1,4 @@
-"""The list of all commands, with the folder of the file of each."""
+"""The list of all commands, each with the folder that has its file."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(CommandGroup):
-    """Imports a command at its first use, so that it does not wait for imports of others."""
+    """Imports a command at its first use, so that no command waits for the imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

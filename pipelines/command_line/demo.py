@@ -122,7 +122,7 @@ class CostTable:
     "--shards",
     "only_shards",
     metavar="FOLDER",
-    help="Only write the texts into this new folder, one Parquet shard for each decade.",
+    help="Only write the addresses into this new folder, one Parquet shard for each decade.",
 )
 @click.option("--no-open", is_flag=True, help="Do not open the page in a browser at the end.")
 @cluster_options
@@ -130,7 +130,7 @@ def demo(folder: str | None, only_shards: str | None, no_open: bool, session: Se
     """Find the topics of the State of the Union addresses, from scratch."""
     if only_shards is not None:
         paths = write_decades(_new_folder(only_shards))
-        say(f"Wrote {of_number(len(paths), 'shard')} to {only_shards}, with a column text.")
+        say(f"Wrote {of_number(len(paths), 'shard')} to {only_shards}, with a column named text.")
         return
     with running(session) as run:
         page = _whole_path(console(), folder, run)

@@ -1,4 +1,4 @@
-"""The command that compiles the kernels ahead."""
+"""The command that compiles the kernels before they are needed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Count, fit and polish small data of each other kind, and write outputs for its shards."""
+    """Count, fit and polish small data of every kind but documents; write outputs for shards."""
     from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
     from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel

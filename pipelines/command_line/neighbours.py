@@ -35,7 +35,7 @@ from streaming_moments.storage.shards import ShardFormat
     ),
 )
 @shards_argument
-@click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the lists of neighbours.")
 @click.option(
     "--source",
     default="source",
@@ -53,7 +53,7 @@ from streaming_moments.storage.shards import ShardFormat
 @click.option(
     "--directed",
     is_flag=True,
-    help="List each target as a neighbour of its source only, and not the source as its neighbour.",
+    help="List the second node as a neighbour of the first, but not the reverse.",
 )
 @click.option(
     "--parts", type=COUNT, help="Number of files to write [chosen from the size of SHARDS]."

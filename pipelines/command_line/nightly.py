@@ -124,9 +124,9 @@ def nightly(
             raise InvalidInput(error.said(of_nights)) from error
         finally:
             if pages and report is None:
-                note(f"page: {pages[-1]}")  # page of a night that failed
+                note(f"page: {pages[-1]}")  # page about the nightly job, which failed
     if not json_output:
-        # cron mails what `say` prints, so use it if a night has new data but publishes nothing
+        # cron mails what `say` prints, so use `say` if there are new data but no model is published
         (say if report.exit_code == ExitCode.REJECTED else confirm)(_summary(report))
         if report.version is None:
             tell(NO_STORE_YET)
@@ -163,7 +163,7 @@ def _nothing(report: NightReport) -> str:
 
 
 def _warnings(report: NightReport) -> list[str]:
-    """Return the reasons why topics may be poor, if this night created a store of documents."""
+    """Return the reasons why topics may be poor, if this run created a store of documents."""
     made = any(step.step == "create" for step in report.steps)
     status = report.status
     return warnings_of(asdict(status)) if made and isinstance(status, Status) else []

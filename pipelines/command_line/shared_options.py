@@ -73,7 +73,7 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
         numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
     if len(numbers) > _MOST_NUMBERS:
         raise click.BadParameter(
-            f"{value!r} are more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
+            f"{value!r} lists more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
         )
     return tuple(sorted(numbers))
 
@@ -105,7 +105,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-# URL of a store or output. It is also refused if it holds a signature or key.
+# URL of a store or output. Unlike the URL of a shard, it may not hold a signature or key.
 STORE_URL = Parsed("url", require_no_secret)
 
 

@@ -42,7 +42,7 @@ _LONGEST = 80  # a message shows at most this many characters of a text that is 
 
 @dataclass(frozen=True)
 class Given:
-    """Shards that the caller gave, with the documents of partitions.
+    """Shards that the caller gave: files, or partitions with their documents.
 
     parts : the partition of each shard, or empty if the shards are files
     own_index : index of the caller's documents, if these are a frame or series
@@ -61,7 +61,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Join several groups of shards into one; raises InvalidInput without documents."""
+        """Join several groups of shards into one; raises InvalidInput if no group is given."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
@@ -107,7 +107,7 @@ class Given:
             were = "was" if len(changed) == 1 else "were"
             raise InvalidInput(
                 f"{of_number(len(changed), 'partition')} {were} counted with other content: "
-                f"{_some(changed)}. Give the documents unchanged, or forget the old ones first "
+                f"{_some(changed)}. Give the documents unchanged, or first forget the counted ones "
                 "with allow_again=True, or use a new source name for the new documents"
             )
         return left
@@ -122,8 +122,9 @@ def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
     gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
     if gone:
         raise InvalidInput(
-            f"{len(gone)} counted partitions are missing: {_some(gone)}. Give all that were "
-            "counted, or forget these first, or use a new source name for the new documents"
+            f"{len(gone)} counted partitions are missing: {_some(gone)}. Give all counted "
+            "partitions, or first forget the missing ones, or use a new source name for the new "
+            "documents"
         )
 
 

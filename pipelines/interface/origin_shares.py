@@ -55,7 +55,7 @@ class SharesByOrigin:
 
     @property
     def columns(self) -> Columns:
-        """Name and tokens of each origin, and the share and bar of each topic."""
+        """Name and number of tokens of each origin, and the share and bar of each topic."""
         return Columns.of(
             origin=Column.of_values(one.origin for one in self.origins),
             tokens=np.array([one.tokens for one in self.origins], dtype=np.int64),

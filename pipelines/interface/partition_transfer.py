@@ -30,7 +30,7 @@ class Partition(Protocol):
         """Shard under which a ledger records the partition."""
 
     def content(self, client: Client) -> Future[Any]:
-        """Future of the documents as `Encoded`, or of the `ShardError` of a bad partition."""
+        """Return a future of the documents (`Encoded`), or of a `ShardError` if they are bad."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """Return the argument of a task, with shards that are read from the memory of the worker."""
+    """Replace the shards in an argument of a task by shards in the memory of its worker."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

@@ -1,4 +1,4 @@
-"""Partitions: documents given as Python values, as shards with a name and a content hash.
+"""Partitions: shards that consist of Python values instead of files, with a name and a hash.
 
 The process of the caller cuts an iterable into partitions, a few (a window) at a time. The
 partitions of a Dask collection stay on the workers.
@@ -40,7 +40,7 @@ from streaming_moments.storage.shards import PARTITIONS, Shard
 # messages.
 _CUT_BYTES = 4 << 20
 _WINDOW_BYTES = 128 << 20  # about so much of an iterable is in memory at a time
-_KEPT_SHARE = 4  # the memory of the workers, divided by this, may hold encoded content
+_KEPT_SHARE = 4  # encoded content may use the memory of the workers divided by this number
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
 # Bytes assumed for a partition of unknown size. A task then gets only one such partition.
 _UNKNOWN_BYTES = 32 << 20

@@ -75,7 +75,7 @@ def read_by(
     name: str,
     replace: bool,
 ) -> Written | TransformResult:
-    """Write what a model without topics finds in shards; errors as in its job.
+    """Write what a model without topics finds in shards; errors as in the job of the model.
 
     `name` is the name of the model. Raises InvalidInput for shards that this model cannot read.
     """

@@ -99,7 +99,7 @@ class Line:
 class Encoded:
     """Documents of a partition as JSON Lines.
 
-    `ids` has uint64 hashes of their ids, (documents,), or is empty without ids.
+    `ids` is a (documents,) uint64 array of the hashes of their ids. It is empty if they have none.
     """
 
     content: bytes

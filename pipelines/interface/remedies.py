@@ -14,8 +14,8 @@ from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 
-# Arguments of the methods of a store, for which commands have options. In a remedy, arguments of
-# `_SWITCHES` have the value True.
+# Methods of `Store`, each with those arguments that are options of a command, too. A remedy shows
+# arguments of `_SWITCHES` with the value True.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": (

@@ -71,7 +71,7 @@ class SharesOverTime:
 
     @property
     def columns(self) -> Columns:
-        """First and last day (ISO 8601), tokens, and the share and bar of each topic."""
+        """First and last day (ISO 8601), number of tokens, and the share and bar of each topic."""
         days = [one.days for one in self.periods]
         return Columns.of(
             first=Column.of_values(one.first.isoformat() for one in days),

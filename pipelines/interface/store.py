@@ -93,7 +93,8 @@ class Store:
     A collection is an iterable of texts, (id, text) pairs or mappings, or a function that returns
     one; frames and series of pandas; tables, record batches and readers of Arrow; a `dask.bag`, a
     `dask.dataframe`, or a list of delayed objects or futures. A collection is counted by partition.
-    Each partition counts once, by the name of the source, its number and the hash of its content.
+    Each partition counts once. It is known by the name of the source, its number and the hash of
+    its content.
     After an interruption, the same call continues. A Dask collection stays on its workers, and may
     be computed twice if it is not persisted.
 
@@ -474,7 +475,7 @@ class Store:
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
-        # for the type checker: the options have the name of a method, but a function works, too
+        # The cast is for the type checker: options have the name of a method, but a function works.
         called = cast("str", method)
         with self._running(client, memory, verbose) as run:
             if n_topics == "auto" and refine != "auto" and not self.snapshot.halves:
@@ -493,8 +494,8 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = scored_refit(self.snapshot, TopicModel, options, run)
             run.tell(outcome_of(model))
-        if few := too_few_line(model):
-            warn_caller(few)
+        if warning := too_few_line(model) or model.rough_sentence:
+            warn_caller(warning)
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
@@ -789,7 +790,7 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        # report missing dates before a missing model, because a fit would not help
+        # report missing dates before a missing model, because without dates a model does not help
         dated_segments(latest if origin is None else only_of(latest, origin))
         return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 
@@ -868,7 +869,7 @@ class Store:
     def foundation(self, output: str) -> None:
         """Write words, basis and rules of this version as a file, for `create_store(like=...)`.
 
-        The file holds no counts, names of shards or models.
+        The file holds no counts, no models and no names of shards.
 
         Parameters
         ----------
@@ -914,7 +915,7 @@ class Store:
         return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
-        """Raise InvalidInput if models of this kind have no topics; `instead` names a method."""
+        """Raise InvalidInput, which suggests `instead`, if models of this kind have no topics."""
         own = models_of(self.snapshot.kind)
         if not any(one.finds_topics for one in own):
             names = " or ".join(one.__name__ for one in own)

@@ -23,7 +23,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import in_a_line
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
-from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
+from streaming_moments.quality.topic_plots import plot_topic_map
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
@@ -45,7 +45,7 @@ class Topics:
     model : TopicModel
         Model of n words and k topics.
     vocabulary : Vocabulary
-        Its words.
+        The n words.
     policy : TokenPolicy or None
         How a text becomes tokens; None for token ids. Texts are not split into passages.
     labels : mapping
@@ -105,7 +105,8 @@ class Topics:
     def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Return (documents, k) float64 topic proportions.
 
-        A text without known words gets the weights of the topics.
+        A text without known words gets the weights of the topics. Texts are read whole, also if the
+        store cuts its documents into passages; `Store.transform` reads each passage.
 
         Parameters
         ----------
@@ -228,7 +229,7 @@ class Topics:
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """
-        return plot_topics(self.model, self.vocabulary.terms, number, self.names, figure)
+        return self.model.plot(number, self.vocabulary.terms, figure, self.names)
 
     def plot_map(self, ax: Axes | None = None) -> Axes:
         """Draw topics as circles in the plane.
@@ -339,13 +340,12 @@ def _require_texts(texts: object) -> list[str]:
         )
     # iterating over an Arrow array would give scalars of Arrow instead of strings
     listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
-    for place, text in enumerate(listed):
+    for place, text in enumerate(listed, 1):
         if is_missing(text):
             raise InvalidInput(
                 f"text {place} is missing; leave it out, in pandas by frame['text'].dropna()"
             )
         if not isinstance(text, str):
-            raise InvalidInput(
-                f"text {place} is of type {type(text).__name__}; give texts as str, decoded"
-            )
+            remedy = "join its words by blanks" if isinstance(text, list) else "give it as str"
+            raise InvalidInput(f"text {place} is of type {type(text).__name__}; {remedy}")
     return listed

@@ -56,8 +56,8 @@ class Candidate:
     held_out : log-likelihood of a word pair of each half of the documents, under the topics of the
         other half, if the store has halves
     refined : rounds of refinement
-    apart : as in `Trial`, if each half is fitted alone
-    coherences : means of other coherences, by column
+    apart : as in `Trial`; None unless each half was fitted alone
+    coherences : means of the other coherences over the topics, by the name of their column
     """
 
     n_topics: int
@@ -86,7 +86,7 @@ def larger_numbers(most: int, limit: int) -> tuple[int, int] | None:
 
 
 def larger_basis(most: int, limit: int | None, core: int | None) -> str:
-    """Name the command that allows more topics than `most`; empty if the basis does not limit it.
+    """Say how the basis can allow more than `most` topics; "" if it does not limit topics.
 
     limit, core : as in `Selection`
     """
@@ -111,14 +111,15 @@ def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates by alpha0 and increasing number of topics; at least one of them could be fitted.
+    """Candidates, sorted by alpha0 and number of topics; at least one of them could be fitted.
 
     seconds : elapsed time of the whole sweep
     held : kind of held-out data, such as pairs of words
     number : what the numbers count, such as topics
     limit : most topics that basis and second moment of the store allow; None if unknown
     core : number of core words, up to which a rebase can raise `limit`; None if it cannot raise it
-    single : held-out score of one topic, from which gains are measured, if it is not a candidate
+    single : held-out score of a model with one topic, from which gains are measured; None if this
+        model is among the candidates
     """
 
     candidates: tuple[Candidate, ...]
@@ -156,7 +157,7 @@ class Selection:
         return Columns({name: Column.of_values(values) for name, values in known.items()})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve of each alpha0, its noise, and the numbers to choose.
+        """Draw the curve of each alpha0, its noise, and the recommended numbers.
 
         The curve is the held-out log-likelihood, or the mean NPMI without held-out data.
 
@@ -192,7 +193,7 @@ class Selection:
         label = "predict best" if self.likely else "most coherent"
         if self.taken is None:
             return {}
-        edge = ", the most tried" * (self.taken.n_topics == self.edge)
+        edge = ", the largest number tried" * (self.taken.n_topics == self.edge)
         return {f"{self.taken.n_topics} {label}{edge}": self.taken.n_topics}
 
     @property
@@ -208,7 +209,7 @@ class Selection:
 
     @property
     def larger(self) -> tuple[int, int] | None:
-        """First and last number to try above the largest fitted number; None if no larger one fits.
+        """First and last number to try above the largest fitted one; None if there are no more.
 
         Examples
         --------
@@ -221,7 +222,9 @@ class Selection:
 
     @property
     def more(self) -> str:
-        """Advice on numbers above the largest fitted number; empty if no larger number fits.
+        """Advice on larger numbers than the fitted ones: which to try, or how to allow them.
+
+        Empty if no larger number can be tried or allowed.
 
         Examples
         --------
@@ -292,7 +295,7 @@ class Selection:
 
     @property
     def separable(self) -> Candidate | None:
-        """Candidate with the number of separable topics, by `NumberSearch`; None without scores."""
+        """Candidate with as many topics as `NumberSearch` finds separable; None without scores."""
         number = self.search.separable
         return next((one for one in self.candidates if one.n_topics == number), None)
 
@@ -306,7 +309,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         3 topics are separable: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try 5 to 10)
+likelihood; 5 predict best, the largest number tried (try 5 to 10)
         """
         if (number := self.search.separable) is None:
             return ""
@@ -333,7 +336,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
         >>> print(Selection((one, two), 0.0).why)
         Chose 8 topics: best held-out log-likelihood of 2 candidates (-8.1250 per pair; no other \
-is within the noise of 0.062). It is the most tried: try 8 to 16
+is within the noise of 0.062). It is the largest number tried: try 8 to 16
         >>> print(Selection((one, Candidate(9, 0.1, refusal="too many")), 0.0).why)
         Chose 5 topics: the only one of 2 candidates that can be scored (held-out log-likelihood \
 -8.5000 per pair)
@@ -360,7 +363,11 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
         most = first.n_topics
         edge = ""
         if most == self.edge:
-            edge = f". It is the most tried: {self.more}" if self.more else ". More do not fit"
+            edge = (
+                f". It is the largest number tried: {self.more}"
+                if self.more
+                else ". More do not fit"
+            )
         return (
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
             f"{self.noise:.2g}){edge}"
@@ -465,7 +472,7 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 def leading_rows(
     statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
 ) -> list[tuple[TopicRows, float]]:
-    """Compute the topic rows of a block for each candidate with directions, and the seconds."""
+    """Return, for each candidate with directions, its topic rows of a block and their seconds."""
     found = []
     for directions, _ in _with_directions(solved):
         started = time.perf_counter()
@@ -483,7 +490,7 @@ def finish_leading(
     basis: Basis,
     method: str,
 ) -> list[tuple[TopicModel, float] | NotIdentifiable]:
-    """Make each model from its rows of all blocks; return it or its refusal, and the seconds."""
+    """Make each model from its rows of all blocks; return it with its seconds, or its refusal."""
     models: list[tuple[TopicModel, float] | NotIdentifiable] = []
     found = _with_directions(solved)
     for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):

@@ -33,7 +33,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
 
-_TRIED = 10  # coherence compares about this many numbers of topics
+_TRIED = 10  # a choice by coherence compares about this many numbers of topics
 
 
 def chosen_options(

@@ -141,7 +141,7 @@ def _summed_beside(
     gone: frozenset[str],
     whole: bool = False,
 ) -> MomentStore:
-    """Store the sum of parts in one commit that also keeps the parts; errors as in `compact`."""
+    """Store the sum of segments in one commit that also keeps them; errors as in `compact`."""
     writer, files = _written(store, read_for(store.commit, parts, gone), run)
     return commit_sum(store, writer, files, parts, gone, whole)
 
@@ -149,7 +149,7 @@ def _summed_beside(
 def _written(
     store: MomentStore, parts: Sequence[Part], run: Run
 ) -> tuple[SegmentWriter, list[FileRecord]]:
-    """Write the row blocks of the sum of parts of one vocabulary; errors as in `compact`."""
+    """Write the row blocks of the sum of segments of one vocabulary; errors as in `compact`."""
     held = [reference_of(part) for part in parts]
     writer = store_of_era(store, held[0].words).new_segment()
     joining = joining_bytes(held, store.layout)

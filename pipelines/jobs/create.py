@@ -68,7 +68,7 @@ PILOT_SHARDS = 64
 # derived arrays and the process, a pilot of this size took 744 MiB when measured.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # if a sample has too few words, the next one is this many times as large
-# Draw a further sample only if it is at least this many times as large.
+# Draw another sample only if it is at least this many times as large as the last one.
 _WORTH = 1.1
 CHOSEN = "--pilot-documents sets this number"
 
@@ -77,14 +77,14 @@ CHOSEN = "--pilot-documents sets this number"
 class Pilot:
     """Result of a pilot sample.
 
-    vocabulary : its terms by decreasing frequency
+    vocabulary : terms of the sample by decreasing frequency
     basis : matrix Q from the same passages
     documents, shards : number of sampled passages, and of their shards
     room : number of documents like these that the store can hold
     rare : number of categories of a table that are too rare to count
-    outside : shares of its tokens outside the vocabulary, by reason
+    outside : shares of the sampled tokens outside the vocabulary, by reason
     stopped : why no further passages were sampled
-    policy : how its texts became tokens, with the languages that were found
+    policy : how the sampled texts became tokens, with the languages that were found
     sought : whether languages were looked for
     told : further findings about the words of the sample, see `words_told`
     topics : number of topics for which the basis of documents is made, if no option sets it
@@ -455,7 +455,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
 
 
 def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:
-    """Return the limits of reading, with a limit of the whole pilot, within a memory budget."""
+    """Return limits of reading that fit a memory budget, with a limit for the whole pilot."""
     return replace(
         limits,
         batch_bytes=plan.batch_bytes,

@@ -28,9 +28,9 @@ def drawn_records(
 ) -> Any:
     """Return some 8,000 records of at most 64 shards as a batch; None without records.
 
-    They depend on the shards and their order alone. `reading` is the future of a `ReadingContext`,
-    and `joined` joins several batches into one. With `keep_going`, unreadable shards are left out;
-    otherwise they raise ShardError.
+    The choice of records depends only on the shards and their order. `reading` is the future of a
+    `ReadingContext`, and `joined` joins several batches into one. With `keep_going`, unreadable
+    shards are left out; otherwise they raise ShardError.
     """
     mark_of, options = dict(marked), PilotOptions(pilot_documents=2 * ROWS)
     calls = [

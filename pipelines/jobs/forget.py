@@ -213,7 +213,7 @@ def _taken(
     if missing and not others_again:
         raise InvalidInput(
             f"the old content of {of_number(len(missing), 'changed shard')} is needed, "
-            f"because no segment holds it alone: {_as_counted(missing)}",
+            f"because no segment holds its counts alone: {_as_counted(missing)}",
             "give copies of it with {update.old}",
         )
     if missing:
@@ -390,7 +390,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Return the sizes of the vocabularies with which a shard was counted: `words` of segments."""
+    """Return the distinct values of `words` (vocabulary size) of segments that count a shard."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words
@@ -400,7 +400,7 @@ def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]
 
 
 def _alone(store: MomentStore) -> Iterator[SegmentReference]:
-    """Yield segments of any version that hold one shard, with `words` as in the latest version."""
+    """Yield segments of one shard, from any version, with `words` as in the latest version."""
     head = store.commit.lineage
     words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
     seen = set[str]()

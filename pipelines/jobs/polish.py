@@ -41,7 +41,8 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # make at least about this many groups of shards, so that workers share them
+# make at least about this many groups of shards, so that workers can share the work
+_FEWEST_GROUPS = 16
 _SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
 # the documents of a group take at most about this many times as many bytes as its stored sum
 _BYTES_A_SUM = 4
@@ -54,12 +55,12 @@ _Marked = tuple[Shard, str]
 class PolishResult:
     """Result of polishing.
 
-    model : polished model with topics in the same order; without coherence
+    model : polished model, with topics in the order of the given model, and without coherence
     note : how the model was polished
     bad : shards left out because they no longer exist or are unreadable
-    work : folder of the sums, which can be deleted once the model is committed
-    elsewhere : whether the passes began with another start than the model; then the topics may be
-        others than those of the model
+    work : folder with the stored sums of the passes; it can be deleted once the model is committed
+    elsewhere : whether the passes did not begin with the given model, but with another start; then
+        the topics may differ from those of the given model
     """
 
     model: Any
@@ -96,7 +97,10 @@ class PassContext:
         number: int,
         keep_going: bool,
     ) -> PassContext:
-        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
+        """Return the context.
+
+        A task calls this method, so that Dask can repeat the call if a worker dies.
+        """
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
         return cls(reading, reader, work, number, keep_going)
 
@@ -120,8 +124,9 @@ def polish(
     was read. This function commits nothing.
 
     In some families, the first polish begins either with the fitted model or with another start,
-    which is made from 8,000 records drawn from the shards. It compares the two starts by the
-    likelihood of these records, or of a held-out half; `start` of the model names the chosen one.
+    which is made from 8,000 records drawn from the shards. The job compares the two starts by the
+    likelihood of these records, or of a held-out half of them; `start` of the model names the
+    chosen one.
 
     Parameters
     ----------
@@ -273,10 +278,10 @@ def polish_stored(
     result = polish(
         source, model, run, shards, passes, alpha, begun, skip_bad_shards, allow_missing
     )
-    # compute coherence from the statistics to which the parent was fitted
+    # compute coherence from the statistics to which the parent model was fitted
     fitted = store.at(store.models[begun].version)
     polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # topics keep the numbers that they have in the parent; a latent tree has no topics
+    # topics keep the numbers that they have in the parent model; a latent tree has no topics
     topics = {topic: topic for topic in range(getattr(polished, "n_topics", 0))}
     if result.elsewhere and (near := states_compared((fitted, model), (fitted, polished))):
         topics = {pair.before: pair.after for pair in near.kept}
@@ -341,7 +346,8 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # sum up each shard separately, so that it is added to the sums of its group whole or not at all
+    # sum up each shard separately; if it turns out to be unreadable, nothing of it is added to
+    # the sums of its group
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -371,7 +377,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return the shards to read, each with a fingerprint of its content, and the left-out ones."""
+    """Return the shards to read, each with the fingerprint of its content, and errors of others."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()
@@ -394,7 +400,7 @@ def _marked(
 
 
 def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
-    """Divide shards into groups. One task reads a group and stores one sum, so sums are few.
+    """Divide shards into groups. One task reads a group and stores one sum.
 
     Groups depend only on the shards and the model, so that any cluster can continue the job.
     """
@@ -419,7 +425,7 @@ def _digest(
     keep_going: bool,
     document_bytes: int,
 ) -> str:
-    """Return a hash of everything that the sums depend on, except the number of passes."""
+    """Return a hash of all that the stored sums of passes depend on, except how many passes run."""
     arrays = [getattr(model, name) for name in family.arrays]
     alpha0 = getattr(model, "alpha_sum", getattr(model, "alpha0", None))
     covariance = getattr(model, "covariance", None)

@@ -59,7 +59,7 @@ class PurgePlan:
 
     store : the store at its latest version
     ledger : records of all segments that any version names
-    holdings : parts of versions that hold the shards
+    holdings : which segments, versions and models hold data of the shards
     before : shards that an earlier call purged, so that no version holds them
     read_at : for each name of a shard, the signed URL at which it is read
     """
@@ -83,7 +83,8 @@ class PurgeResult:
     """Result of a purge.
 
     store : the store at its latest version
-    recounted : number of other shards that were recounted, because purged shards no longer existed
+    recounted : number of other shards that were recounted, because files of purged shards no longer
+        existed
     erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
         that do not belong to the store
     before : shards that an earlier call purged; this call deleted their remaining files
@@ -100,7 +101,7 @@ class PurgeResult:
 class PurgedShards:
     """Remains of purged shards.
 
-    names : names in the ledger
+    names : names under which the ledger lists the shards
     traces : data of the shards that remain in the store, and files whose content is unknown
     unread : shards whose content was not read, so that only their names were searched for
     """
@@ -114,10 +115,10 @@ class PurgedShards:
 class _Group:
     """Segments that share a vocabulary, some of them with shards to purge.
 
-    sources : all segments of the group, including those that are subtracted
+    sources : all segments of the group, including those whose counts are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of the shards to subtract and of the shards to keep, which are in the
-        other segments
+    `purged`, `kept` : records of the shards in all other segments: of those to subtract, and of
+        those to keep
     """
 
     sources: tuple[SegmentReference, ...]
@@ -134,8 +135,8 @@ def plan_purge(
     """Find all data of some shards in all versions of a store.
 
     `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
-    URL that no version holds and no earlier call purged, or if `shards` names a shard but not its
-    copy.
+    URL that no version holds and no earlier call purged, or if `shards` names a shard, but not
+    another counted shard with the same content.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -194,8 +195,9 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
     `shards` are URLs, patterns or folders that any version counted. `message` must not name a
     shard. Raises InvalidInput in three cases. The first is a shard that no version holds and no
-    earlier call purged. The second is a shard with a copy that `shards` does not name. The third
-    is a shard that is missing or changed, if other shards of its segment are, too.
+    earlier call purged. The second is a shard whose content is also counted under a name that
+    `shards` lacks. The third is a shard that is missing or changed, if other shards of its segment
+    are, too.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge
@@ -297,7 +299,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Make what replaces each group of segments; also return the number of recounted shards."""
+    """Make the segments that replace each group; also return the number of recounted shards."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -358,7 +360,7 @@ def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segme
 
 
 def _less(plan: PurgePlan, group: _Group, taken: Sequence[Segment], run: Run) -> Segment:
-    """Return the sum of a group without the purged shards."""
+    """Return the sum of the segments of a group, without the counts of the purged shards."""
     away = Recount("purge", "", removed=tuple(taken)).under(plan.store.commit.lineage).references
     sources = [part for part in group.sources if part.id not in group.dropped]
     tables = {part.reference.id: table_of(part.shards) for part in taken}

@@ -86,9 +86,9 @@ def rebase(
 
     A store of vectors gets a new grid and sketch. Stores of other kinds are refused.
 
-    The counts of the new lineage grow group by group, while readers and writers use the old one.
-    One commit then adopts the new lineage. If a rebase is killed, the next rebase continues it.
-    Earlier versions keep the old lineage.
+    The counts of the new lineage grow with each group of shards, while readers and writers use the
+    old one. One commit then adopts the new lineage. If a rebase is killed, the next rebase
+    continues it. Earlier versions keep the old lineage.
 
     Parameters
     ----------
@@ -185,10 +185,11 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that exist unchanged, and for each other one what is wrong.
+    """Return the counted shards that exist unchanged, and what is wrong with each other shard.
 
-    Shards of origins are never read, even if they could be. Raises ShardsMissing if a shard is
-    missing or changed and `allow_missing` is False. Raises InvalidInput if no shard exists.
+    Shards that were counted by other stores (origins) are never read, even if they could be. Raises
+    ShardsMissing if a shard is missing or changed and `allow_missing` is False. Raises InvalidInput
+    if no shard exists.
     """
     every = source.ledger()
     parts = source.segments if isinstance(source, WindowedStore) else source.commit.segments

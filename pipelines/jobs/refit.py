@@ -37,7 +37,8 @@ M = TypeVar("M", bound=Model)
 class TopicCoherences:
     """Coherences of each topic over its top 10 words, from stored co-document counts.
 
-    by_key : (k,) float64 values of each coherence, by its key in `COHERENCES`
+    by_key : for each kind of coherence, by its key in `COHERENCES`: (k,) float64, a value for each
+        topic
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
@@ -59,7 +60,7 @@ class WordPairs:
 
     words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word
-    together : (m, m) float64, documents with both words
+    together : (m, m) float64, documents with both words of a pair
     documents : number of all documents
 
     If documents have weights, each number is a sum of weights.
@@ -96,9 +97,10 @@ def refit(
     """Fit a model to a version of a store without reading documents.
 
     Sweeps over the row blocks three times, as `streaming_moments.fit_by` does. The first sweep
-    reads the core for whitening, the second the slices for the rotation or the whitened tensor, and
-    the third makes the rows of the topics. Refinement rounds over the pair counts follow. If the
-    counts fit into memory, they are read only once.
+    reads the co-occurrences of core words, from which the whitening follows. The second sums up the
+    third moments after whitening, as slices or as one tensor, and these give the rotation. The
+    third makes the rows of the topics. Refinement rounds over the pair counts follow. If the counts
+    fit into memory, they are read only once.
 
     Parameters
     ----------
@@ -138,7 +140,7 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
 def scored_refit(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
     """Fit as `refit_by` does, and add the coherence of the topics if it can be computed.
 
-    If the row blocks are held in memory, both steps use them.
+    If the row blocks are held in memory, both the fit and the coherence use them.
     """
     require_kind_of(model, store)
     rows = refit_rows(store, model, options, run)
@@ -172,7 +174,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Return the rows for a refit, planned to fit into memory.
+    """Return the row blocks of the statistics for a refit, which is planned to fit into memory.
 
     Arguments and errors as in `refit_by`.
     """
@@ -181,7 +183,8 @@ def refit_rows(
     held, joining = 2, 0
     if foundation.by_length:
         if isinstance(options, TopicOptions):
-            # check the basis before the memory, because a larger budget would not help
+            # first check whether the basis has enough columns; if not, a larger memory budget
+            # would not help
             require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
@@ -206,8 +209,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # Every fit to statistics that are not of documents needs the halves: each of its steps reads a
-    # row block together with the halves of the block.
+    # Every fit to statistics that are not of documents needs the halves of the records: each step
+    # of the fit reads a row block together with its two halves.
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -215,9 +218,9 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version; `plan` says which of them stay in memory.
+    """Return the row blocks of a version's statistics; `plan` says which of them stay in memory.
 
-    The rows include pair counts of the halves, if these fit into memory.
+    They include the pair counts of each half of the documents, if these fit into memory.
     """
     return rows_for(plan.work_bytes).of(
         store,
@@ -235,7 +238,7 @@ def rows_by(
 def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
     """Return the alpha0 of the options.
 
-    For "auto", search for the best alpha0 on the rows of a refit, and report it.
+    For "auto", search for the best alpha0 on the given row blocks, and report it.
     """
     if options.alpha0 != AUTO:
         return float(options.alpha0)
@@ -247,7 +250,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
-    """Return, for each row, the lengths of the documents whose counts include the row.
+    """Return the lengths of the documents that are counted in each row of the statistics.
 
     `store` is a version or a window of it. Raises NotIdentifiable if no document has three words.
     """
@@ -266,7 +269,7 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
 
 
 def blocks_held(histogram: Lengths) -> int:
-    """Return how many row blocks are in memory while one is read.
+    """Return how many row blocks are in memory while one is read; more if documents have weights.
 
     Examples
     --------
@@ -281,8 +284,8 @@ def coherence(
 ) -> TopicCoherences | None:
     """Return the coherences of a model's topics, computed from the statistics of a version.
 
-    Returns None if the store has no co-document counts. `rows` are the rows of the version; by
-    default they are read.
+    Returns None if the store has no co-document counts. `rows` are the row blocks of the version;
+    by default they are read from the store.
     """
     if not store.codocuments:
         return None
@@ -321,7 +324,9 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Find `words` in a row block; return their places, document and co-document counts.
+    """Find those of `words` that a row block holds; return their places and counts.
+
+    The counts are document counts, and co-document counts with all `words`.
 
     A place is an index into `words`.
     """

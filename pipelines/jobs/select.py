@@ -75,7 +75,8 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-_ROW_COPIES = 3  # copies of the topic rows in memory: the parts, their union, and the topics
+# copies of the topics in memory: parts from the row blocks, the joined parts, and the topics
+_ROW_COPIES = 3
 
 
 @renamed_arguments("0.3.0", "0.4.0", topics="n_topics")
@@ -91,12 +92,13 @@ def select(
 ) -> Selection:
     """Fit models of several numbers of topics and alpha0 to a version of a store; save no model.
 
-    The models share work. The core moments are computed once. For each alpha0, the whitening and
-    the evidence of the slices are computed once, for the largest number of topics. Models with
-    fewer topics use the leading columns of the whitening and the leading part of the evidence. Only
-    method "feature" computes the evidence for each number of topics. One sweep over the blocks
-    makes the topic rows of as many models as fit into memory. It also reads the pair counts for
-    refinement and the co-document counts of all top words. The models equal those of `refit`.
+    The models share work. The moments of the core words are computed once. For each alpha0, the
+    whitening and the sums of whitened third moments are computed once, for the largest number of
+    topics. Models with fewer topics use the leading columns of the whitening and the leading part
+    of these sums. Only method "feature" computes the sums for each number of topics. One sweep over
+    the row blocks makes the topics of as many models as fit into memory. It also reads the pair
+    counts for refinement and the co-document counts of all top words. The models equal those of
+    `refit`.
 
     Parameters
     ----------
@@ -181,8 +183,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase can raise the limit, up to `core`, only if the basis sets the limit; report `core`
-    # only then
+    # if the basis limits the number of topics, a rebase can raise this limit up to `core`; report
+    # `core` only in this case
     core = basis.core if limit == basis.columns else None
     one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
@@ -209,7 +211,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Function that refines a model by rounds over the rows `pairs`, and scores it by `halves`."""
+    """Function that refines a model on the rows `pairs`, and scores it on held-out `halves`."""
 
     pairs: Rows
     halves: HalfRows | None
@@ -246,10 +248,10 @@ def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = To
 def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Return a whitening for the largest number of `topics` that is possible; `topics` increase.
+    """Return a whitening for the largest possible number of topics among the increasing `topics`.
 
-    Also returns how many eigenvalues are positive, which limits the number. If every number is
-    too large, returns None in place of the whitening.
+    Also returns how many eigenvalues are positive: larger numbers are not possible. If all `topics`
+    are larger, returns None in place of the whitening.
     """
     return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
 
@@ -336,8 +338,9 @@ def _models(
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """Fit models with one alpha0 for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
-    # A method with slices needs sums for each number of topics, because the slice with the widest
-    # gap depends on the number. Other methods share the sums of the largest number.
+    # A method with slices uses the slice of the third moment whose singular values are farthest
+    # apart. This slice depends on the number of topics, so each number needs its own sums. Other
+    # methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -382,12 +385,12 @@ def _models(
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Yield groups of numbers of topics; the rows of a group's models fit into memory together."""
+    """Yield groups of numbers of topics; all models of a group fit into memory together."""
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the rows of the largest model twice; the rest of the memory can hold
-    # rows of more models
+    # the plan already includes the topics of the largest model twice; what it leaves free of the
+    # memory can hold more models
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:
@@ -399,7 +402,7 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
 
 
 def _pairs(rows: OnCluster, store: StatisticsSource, models: Sequence[Fitted]) -> WordPairs | None:
-    """Return co-document counts of the top words of all models; None if the store has no counts."""
+    """Return co-document counts of the top words of all models, if the store has such counts."""
     if not store.codocuments or store.basis.core < 2:
         return None
     return count_pairs(rows, np.unique(np.concatenate([model.words for model in models])))

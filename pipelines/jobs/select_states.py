@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """Return the model for which a store can compare numbers of states; None for topics.
+    """Return the model whose numbers of states the store can compare; None for a topic model.
 
     Raises InvalidInput if no model for the kind of the store can be compared.
     """

@@ -54,7 +54,7 @@ _IN_COMMAND = 3  # when a message suggests a command, name at most this many sha
 class UpdateResult:
     """Result of an update.
 
-    store : at the last commit
+    store : the store at the last commit of the update
     counted, already : numbers of shards that this update counted, and that were counted before it
     documents, tokens, outside : numbers of documents, vocabulary tokens and other tokens that this
         update read
@@ -110,7 +110,7 @@ def update(
 
     Shards form groups, each with a commit. Each task reads one large shard or many small ones, and
     adds to sums that stay on the workers. Then, for each row block, one task adds up the sums of
-    all workers and writes them. A crash loses at most the open group.
+    all workers and writes them. A crash loses at most the group that is being counted.
 
     Parameters
     ----------
@@ -220,7 +220,8 @@ def _updated(
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
     # Split a group into groups of half its size if pieces of sequences overlap in it, or if its
-    # counts would overflow the integer sums of the store. Read these before the next group.
+    # counts would overflow the integer sums of the store. Read the smaller groups before the next
+    # group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]

@@ -93,7 +93,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def shape(self) -> KindOptions:
-        """Options of the kind of data."""
+        """Options that say which kind of records the shards hold."""
         return cast("KindOptions", self._of(KindOptions))
 
     @property
@@ -103,7 +103,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def pilot(self) -> PilotOptions:
-        """Options of vocabulary and basis."""
+        """Options by which the vocabulary and the basis are chosen."""
         return cast("PilotOptions", self._of(PilotOptions))
 
     def _of(self, options: Any) -> Any:
@@ -130,7 +130,7 @@ class UpdateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MergeSection:
-    """Stores of other sites that a nightly run merges before its update; how old they may be."""
+    """Which stores of other sites a nightly run merges before its update; how old they may be."""
 
     # the key in TOML is `from`, which is a reserved word in Python
     from_: Annotated[tuple[Place, ...], Field(alias="from", min_length=1), BeforeValidator(listed)]
@@ -193,7 +193,7 @@ class ClusterSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MetricsSection:
-    """Local file to which each run writes its metrics, so that the node exporter reads them."""
+    """Local file of metrics that each run writes for the node exporter of Prometheus."""
 
     textfile: Annotated[str, AfterValidator(collected)]
 
@@ -211,7 +211,7 @@ class NightlyConfig:
     output : str
         URL of the folder for reports.
     refit : RefitSection
-        Topics, alpha0 and method.
+        How to fit the model: topics, alpha0 and method.
     create : CreateSection, optional
         Options for creating the store; without them a missing store is an error.
     merge : MergeSection, optional

@@ -90,7 +90,10 @@ def _coherence_drop(night: Night, key: str) -> float | None:
 
 
 def _held_out_drop(night: Night) -> float | None:
-    """Return how much the held-out log-likelihood per pair or triple fell; None if unknown."""
+    """Return how far the held-out log-likelihood fell below that of the published model.
+
+    The log-likelihood is per pair or triple. Returns None if it is unknown.
+    """
     model, published = night.model, night.published
     if published is None or published.vocabulary != model.vocabulary:
         return None
@@ -101,7 +104,7 @@ def _held_out_drop(night: Night) -> float | None:
 
 
 def _move(night: Night) -> float | None:
-    """Return the largest distance that a cluster's mean has moved.
+    """Return the largest distance that the mean of a cluster has moved since the published model.
 
     Returns None if a model has no clusters, or if the number of columns has changed.
     """

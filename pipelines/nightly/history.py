@@ -27,7 +27,7 @@ MOST_NIGHTS = 30
 class StoreState:
     """The store at the end of a nightly run; `time` is that of its latest commit, ISO 8601.
 
-    None means that the version of the package that wrote the report recorded no value.
+    A field has the value None if the package version that wrote the report did not record it.
     """
 
     version: int | None
@@ -133,7 +133,10 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs from the reports in a folder; runs of `store` become `nights`."""
+    """Read the last 30 runs from the reports in a folder.
+
+    Runs of `store` become `nights` of the history, runs of other stores become `others`.
+    """
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
     pages = tuple(name for name in written if name.endswith(".html"))

@@ -11,7 +11,10 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 @dataclass(frozen=True)
 class _Row:
-    """A page of a nightly run: its name, its time, and the run; `note` says why it is missing."""
+    """The page of a nightly run: its file name, its time, and the run, or None if it is unknown.
+
+    `note` says why the run is unknown. For a run of another store, it names that store.
+    """
 
     page: str
     time: str

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
-_BEATS = 4  # renew the lock this many times in the time after which it would expire
+_BEATS = 4  # the lock is renewed this many times before it would expire
 
 
 @dataclass
@@ -37,8 +37,8 @@ class Journal:
     def kept(self) -> Iterator[None]:
         """Let a thread renew the lock during work that has no steps.
 
-        So the lock may expire after a short time, and other runs wait only that long for a dead
-        run.
+        Because the thread renews the lock often, its expiry can be short. So other runs need not
+        wait long if this run dies.
         """
         over = threading.Event()
 
@@ -61,8 +61,8 @@ class Journal:
     def step(self, name: str) -> Iterator[dict[str, Any]]:
         """Run a step; yield a dictionary, to which the step adds the values that it reports.
 
-        A failed step is not listed. Raises LockHeld if another run considered this one dead and
-        took over.
+        A failed step is not added to `steps`. Raises LockHeld if another run considered this one
+        dead and took over.
         """
         self._renew()
         found: dict[str, Any] = {}
@@ -82,8 +82,8 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # Raise the fence of the lock above that of the latest commit. It is too low only if
-                # the files of earlier locks were deleted.
+                # Raise the fence, a number of the lock, above the fence of the latest commit. It is
+                # too low only if the files of earlier locks were deleted.
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 
@@ -104,6 +104,6 @@ class Heartbeat:
     shown: StepProgress
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Renew the lock if part of its time is over, and pass the progress on."""
+        """Renew the lock if the last renewal is some time ago, and pass the progress on."""
         self.journal.beat()
         self.shown.advance(step, done, total)

@@ -104,12 +104,14 @@ def nightly(
         place.require_bucket()
     missing = config.create is not None and CommitLog(folder).latest_version() is None
     if missing and not output.names(""):
-        # check this before anything is written, because the command may run in the wrong folder
+        # check that there are shards before anything is written, because the command may run in the
+        # wrong folder
         found_shards(config, None).require_data(config, folder)
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            # do not check a bucket, because only a write shows whether the run may write
+            # check only a local folder: whether the run may write to a bucket, only a write can
+            # show
             if output.is_local:
                 # check permissions and free space now, so that the run does not fail at its end
                 output.require_room()
@@ -384,7 +386,8 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, first = config.refit.topics[0], config.refit.alpha0[0]
-        # without a published model whose topics and alpha0 apply, use those of the configuration
+        # use the number of topics and the alpha0 of the configuration, unless the published model
+        # has its own
         alpha0 = WITHOUT_HALVES if first == AUTO else first
         if published is not None and published.moments is not None:
             topics, alpha0 = published.moments
@@ -427,9 +430,10 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Number topics or states of the model as the published model numbers the matching ones.
+    """Renumber the topics or states of the model so that they match those of the published model.
 
-    If the two models cannot be compared, the model stays unchanged.
+    A topic gets the number of the topic that it matches in the published model. If the two models
+    cannot be compared, the model stays unchanged.
     """
     if states_of(published) is None or states_of(model) is None:
         return model, None

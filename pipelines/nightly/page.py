@@ -91,7 +91,8 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
     )
     if report.undecided is not None:
-        # do not advise a refit: the undecided rejected model already includes these documents
+        # do not advise a refit: the rejected model that waits for a decision already includes the
+        # documents that the published model lacks
         page = replace(page, reasons=tuple(one.removesuffix("; refit") for one in page.reasons))
     if report.matching is None or page.changes:
         return page
@@ -150,12 +151,13 @@ def _facts(
 
 
 def _status(report: NightReport) -> Mapping[str, Any] | None:
-    """Return the facts of the store at the end of the run as a dictionary, for any kind."""
+    """Return the facts of the store at the end of the run as a dictionary."""
     return asdict(report.status) if isinstance(report.status, Status) else report.status
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # leave out the gates that reject the model of this run, because the table shows them
+    # leave out the gates that reject the model of this run, because the page's table of gates shows
+    # them
     return (
         *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
@@ -172,7 +174,7 @@ def _shown_before(
 ) -> tuple[TopicReport, ...]:
     """Return the topics of a model of an earlier nightly run.
 
-    They have the sample documents of that run whose shards are still counted.
+    A topic has its sample document from the report of that run, if its shard is still counted.
     """
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
@@ -251,7 +253,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
-        # remove the night, because if the store was created again, a model's name may occur twice
+        # visit each run only once: if the store was created again, a model's name may occur twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)

@@ -34,7 +34,7 @@ from streaming_moments.statistics.registry import KINDS
 _TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
-# keys that have a field of their own; `further` holds all other options of a model
+# keys that are fields of `RefitSection`; its field `further` holds all other options of a model
 _TRIED = {"topics", "alpha0", "method", "seed"}
 
 
@@ -43,7 +43,7 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """Return, for each option of a model that its fit can find, the argument that requests this."""
+    """Return the options whose value a fit can find, each with the argument that requests this."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 
@@ -59,9 +59,9 @@ class RefitSection:
 
     `topics` and `alpha0` are single values, or lists from which the run chooses the best value.
     After the fit, `polish` passes over the records follow; "auto" stops when more passes would
-    change little. `topics` and `refine` may be "auto". Then the run compares values by the halves
-    of the records. The spectrum decides `topics` for a model of factors. `auto` holds the names of
-    the options that are "auto".
+    change little. `topics` and `refine` may be "auto". Then the run compares values by scores on
+    held-out halves of the records. The spectrum decides `topics` for a model of factors. `auto`
+    holds the names of the options that are "auto".
 
     Every other option of the model can also be a key, and `further` holds its value.
     """
@@ -81,7 +81,7 @@ class RefitSection:
     @model_validator(mode="before")
     @classmethod
     def _of_the_model(cls, given: Any) -> Any:
-        """Raise ValueError for a key that this model does not have."""
+        """Raise ValueError for a key that the model named by key `model` does not have."""
         name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
         if name not in MODELS:
             return given  # the check of the key `model` reports the error

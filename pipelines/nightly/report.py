@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 INDEX = "index.html"
-NO_STORE_YET = "no store yet: the first night that finds shards creates it"
+NO_STORE_YET = "no store yet: the first nightly run that finds shards creates it"
 _SHOWN = 5  # list at most this many left-out shards
 _IN_NAMES = "%Y%m%dT%H%M%S%fZ"
 

@@ -1,4 +1,4 @@
-"""Cost of a run before it starts, from a trial on this machine."""
+"""Plan: estimate the cost of a run before it starts, from a trial on this machine."""
 
 from typing import TYPE_CHECKING
 

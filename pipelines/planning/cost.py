@@ -33,7 +33,7 @@ _SWEEPS = 6  # how often a fit reads each row block, if the store does not count
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """How long each of the three jobs takes on a cluster of some number of workers.
+    """How long create, update and refit take on a cluster of some number of workers.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ClusterCost:
 
     @property
     def total(self) -> float:
-        """Seconds of all three jobs."""
+        """Seconds of create, update and refit together."""
         return self.create + self.update + self.refit
 
 
@@ -69,12 +69,12 @@ class MemoryNeed:
 
     @property
     def peak(self) -> int:
-        """Largest peak of the three jobs."""
+        """Largest of the three peaks, in bytes."""
         return max(self.create, self.update, self.refit)
 
 
 def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
-    """Project the memory peaks of the three jobs.
+    """Project the memory peaks of create, update and refit.
 
     Raises BoundExceeded if a job does not fit into the budget; the message names what needs memory.
     """
@@ -87,7 +87,9 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 
 
 def comfortable_budget(job: Job, threads: int) -> int:
-    """Return the smallest budget with which a worker can do all jobs, and read shards only once.
+    """Return the smallest memory budget with which a worker can create, update and refit.
+
+    An update within this budget reads the shards only once.
 
     Raises InvalidInput if even 512 GiB are too little.
 
@@ -120,7 +122,9 @@ def comfortable_budget(job: Job, threads: int) -> int:
 def cluster_cost(
     job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
 ) -> ClusterCost:
-    """Estimate the seconds of the three jobs on workers like the measured one; see `update_cost`.
+    """Estimate the seconds of create, update and refit on workers like the measured one.
+
+    Update is estimated as in `update_cost`.
 
     Raises
     ------
@@ -159,11 +163,11 @@ def recommended(
     within: float,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
-    """Return the cost on the fewest workers that do all three jobs in at most `within` seconds.
+    """Return the cost on the fewest workers that need at most `within` seconds.
 
-    The number of workers is a power of two. If no number is enough, the search stops at the number
-    whose doubling would save less than a quarter of the time. Raises BoundExceeded if a job does
-    not fit into the budget.
+    The seconds are those of create, update and refit together. The number of workers is a power of
+    two. If no number is enough, the search stops at the number whose doubling would save less than
+    a quarter of the time. Raises BoundExceeded if a job does not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
     while best.total > within and best.workers < _MOST_WORKERS:
@@ -195,13 +199,14 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
-    if here:  # then the job itself reads one block after another, without tasks
+    if here:  # the process of the job reads one block after another, without tasks
         workers, task = 1, 0.0
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
-        # Each block is read several times: for pairs, for slices, and for the special work of a
-        # model. Each time, the sums of all records are read, and the sums of each half.
+        # Each block is read several times: for pair counts, for third moments, and for steps that
+        # only some models have. Each time, the sums of all records are read, and the sums of each
+        # half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -210,8 +215,8 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # sums that workers send: one for each strip of a worker, and one for each level of the tree
-    # that adds up the strips
+    # Sums that workers send. Row blocks are added up in strips: each worker sends a sum for each of
+    # its strips, and one for each level of the tree that adds up the strips.
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
     return (

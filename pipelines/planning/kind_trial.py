@@ -145,7 +145,7 @@ def _block_costs(
 
 
 def _fit_seconds(job: Job, statistics: Any) -> float:
-    """Time a fit of as many states as the sample allows, after a first run that compiles."""
+    """Time a fit of as many states as the sample allows, after an untimed fit that compiles."""
     k, rows = job.n_topics, InMemory((statistics,))
 
     def fitted() -> Any:

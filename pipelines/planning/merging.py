@@ -44,7 +44,7 @@ class MergeCost:
 def merge_cost(
     job: Job, costs: StepCosts, budget: int, network: float = NETWORK_BYTES
 ) -> MergeCost:
-    """Estimate a merge of the store after its first update.
+    """Estimate what it costs to merge the store into a hub after the store's first update.
 
     Arguments and errors are as for `update_cost`.
     """

@@ -45,7 +45,8 @@ class BlockCosts:
     write, load : seconds to zero, pack and write a row block, and seconds to read one
     copy : seconds of one thread to copy the files of a row block and hash them
     disk_bytes, files : bytes and files on disk of a row block of a segment
-    core_rows, evidence, topic_rows : seconds of these steps of a refit for one row block
+    core_rows, evidence, topic_rows : seconds to collect, for one row block, the co-occurrences of
+        core words, the whitened third moments, and the rows of topics
     whitening, rotation, finish : seconds of these steps of a refit, which are not by row block
     pairs : seconds to prepare pair counts for refinement
     refinement : seconds of a round of refinement for one row block

@@ -20,7 +20,7 @@ from streaming_moments.statistics.row_block import RowBlock
 class Timed:
     """`Rows` that hold only the first row blocks; these represent all blocks.
 
-    basis : the matrix Q
+    basis : the basis of the store
     lengths : lengths of the documents that each row counts
     blocks : the first row blocks, one for each thread
     pool : threads that work on the blocks in parallel
@@ -34,7 +34,8 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
-    foundation: Any = None  # only fits of kinds that are not timed by row blocks use this
+    # used only in fits to other records than documents, which are not timed by row blocks
+    foundation: Any = None
     whole_core: bool = True
     halves: bool = False  # not timed: a plan derives the cost of halves from that of all documents
     keeps_halves: bool = False

@@ -213,8 +213,8 @@ def _pilot(
     passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
-    # Estimate the passages of the corpus. The pilot of `create` samples more of them than this
-    # trial, so more of its words occur in `min_documents` passages.
+    # Estimate how many passages the corpus has. The pilot of `create` will sample more passages
+    # than this trial, so more words will occur in at least `min_documents` of them.
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 
@@ -301,7 +301,7 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
-    # time the joining only once, because all blocks use the same joined batches
+    # time the joining of batches only once, because all row blocks use the same joined batches
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -327,7 +327,7 @@ def _block_costs(
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
-    # time refinement on grown blocks, whose pair counts are as dense as those of the whole corpus
+    # time refinement on blocks whose pair counts were made as dense as those of the whole corpus
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
@@ -397,8 +397,9 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Draws further counts around those of the sample. Some of them fall into new cells. Their share
-    is the share of the sample's counts in cells with a single count (Good and Turing).
+    Draws further counts, most of them into cells of the count tables that are not empty. The share
+    of those that fall elsewhere is the share of the sample's counts in cells with a single count
+    (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts
@@ -431,7 +432,7 @@ def _drawn(
 def _core_moments(
     batches: Sequence[ProjectedBatch], store: MomentStore
 ) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
-    """Return the core rows of all blocks, counted from one batch: enough to time the whitening."""
+    """Return the co-occurrence counts of core words in one batch: enough to time the whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)

@@ -47,13 +47,14 @@ class UpdateCost:
     seconds : seconds for the whole corpus
     groups : segments that an update of an empty store commits
     passes : how often the shards are read
-    documents_per_second : rate with enough shards for all workers, including closes
+    documents_per_second : rate with enough shards for all workers, including the time to close
+        groups
     group_seconds : seconds between commits
     close_seconds : part of `group_seconds`, from the last shard to the commit
-    received_bytes : largest number of bytes that a worker receives at a close
+    received_bytes : largest number of bytes that a worker receives when a group is closed
     limit : step that takes most of the time of a group. It is "reading" or "adding" on the workers,
-        or the "scheduler" if workers wait for it. At the close, it is the "network", the
-        "row blocks" that workers share unevenly, or "writing".
+        or the "scheduler" if workers wait for it. When the group is closed, it is the "network",
+        the "row blocks" that workers share unevenly, or "writing".
     """
 
     workers: int
@@ -155,7 +156,7 @@ class _Close:
 
 
 def segments_after(groups: int) -> tuple[int, int]:
-    """Return the number of segments after compaction, and how many segments its merges read.
+    """Return how many segments are left after compaction, and how many the compaction reads.
 
     Before compaction there are `groups` segments, all of the same day and size.
 

@@ -1,4 +1,4 @@
-"""Table of the documents of a transform that show each topic most clearly."""
+"""Print the documents that show each topic most clearly, as a transform found them."""
 
 from __future__ import annotations
 

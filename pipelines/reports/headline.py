@@ -34,7 +34,7 @@ def headline_of(page: ReportPage) -> str:
     if page.outcome == "failed" and not page.topics:
         return "This run failed"
     if page.outcome == "nothing new" and page.version is None:
-        return "Nothing new, and no store yet: the first night that finds shards creates it"
+        return "Nothing new, and no store yet: the first nightly run that finds shards creates it"
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
     parts = len(page.topics) or len(next(iter(page.states.values()), ()))
@@ -64,9 +64,10 @@ def _news(page: ReportPage) -> str:
 
 
 def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
-    """Describe the largest change that chance does not explain; empty if bars are unknown.
+    """Describe the largest clear change of a share over time, or say that no change is clear.
 
-    A change counts as clear if chance alone makes one as large on at most one page in 20.
+    A change is clear if chance alone makes one as large on at most one page in 20. Returns an empty
+    text if the error bars are unknown, or if the clear change is tiny.
     """
     if len(over.shares) < 2 or not over.bars:
         return ""
@@ -111,7 +112,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:
-    """Describe the cluster whose mean has moved furthest, among those beyond their error bars."""
+    """Describe the cluster whose mean has moved furthest beyond its error bar, if any has."""
     known = [one for one in kept if one.spreads is not None and one.note]
     moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
     if not moved:

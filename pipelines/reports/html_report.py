@@ -181,7 +181,7 @@ def lasting(seconds: float) -> str:
 
 
 def _breaking(text: object) -> Markup:
-    """Let a name such as gaussian_mixture break after its underscores."""
+    """Let a long name, such as gaussian_mixture, break into lines after its underscores."""
     return escape(text).replace("_", Markup("_<wbr>"))
 
 
@@ -193,7 +193,7 @@ def _points(change: TopicChange) -> str:
 
 
 def _step(step: tuple[float, float | None]) -> str:
-    """Format a difference in percentage points: "noise" if it is noise, "?" if this is unknown."""
+    """Format a difference in percentage points, or as "noise"; add "?" if its error is unknown."""
     change, bar = step
     if bar is None or not math.isfinite(bar):
         return f"{_signed(change)}?"

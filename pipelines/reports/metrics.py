@@ -74,7 +74,7 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]
 
 
 def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
-    """Return the metrics as the client of Prometheus holds them.
+    """Return the metrics as a registry of the Prometheus client.
 
     Examples
     --------

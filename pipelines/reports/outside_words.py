@@ -15,17 +15,19 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
-MANY = 0.05  # below this share of outside tokens, give no remedy: it is not worth another pass
+# give no remedy if a smaller share of the tokens is outside the vocabulary, because reading all
+# shards again would not be worth it
+MANY = 0.05
 SLOW = 0.1  # a message names the tokeniser if it takes at least this share of the reading time
 
 
 def share_outside(store: MomentStore) -> float | None:
-    """Return the share of outside tokens in all counted shards; None without tokens."""
+    """Return the share of tokens outside the vocabulary in all shards; None without tokens."""
     return outside_share(store.commit.tokens, sum(one.outside for one in store.ledger()))
 
 
 def share_line(share: float | None) -> str:
-    """Format the share of tokens outside as a sentence; empty if it is unknown.
+    """Format the share of tokens outside the vocabulary as a sentence; empty if it is unknown.
 
     Examples
     --------
@@ -202,7 +204,7 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 
 
 def _asked(store: MomentStore) -> PilotOptions:
-    """Return the options by which the words were chosen; defaults if unrecorded."""
+    """Return the options by which the vocabulary was chosen; defaults if unrecorded."""
     # imported here because it imports the code that reads shards, which some pages do not need
     from streaming_moments.pipelines.counting_options import PilotOptions
 

@@ -74,7 +74,7 @@ class Gate:
         --------
         >>> Gate("documents", 120, 100, True, least=True).side
         'at least'
-        >>> Gate("drop of NPMI", 0.03, 0.02, False).side  # beyond a bound on the other side
+        >>> Gate("drop of NPMI", 0.03, 0.02, False).side  # 0.03 violates a maximum of 0.02
         'at most'
         """
         least = self.least
@@ -108,7 +108,7 @@ class TopicReport:
 
     topic : its number, the same in every nightly run
     weight : share of the corpus
-    npmi : coherence
+    npmi : NPMI coherence
     relevant : most relevant words, with lambda 0.7
     words : most probable words, each with its probability in the topic and in the corpus; from
         these, a page computes the relevance for any lambda
@@ -144,7 +144,8 @@ class TopicChange:
     topic : its number in the later model; None if the topic no longer exists
     name : some of its words
     before, now : its share in the earlier and in the later model; None where it does not exist
-    distance : total variation distance of its words, if it exists in both models
+    distance : total variation distance between its word probabilities in both models, if it exists
+        in both
     bar : standard error of the difference of both shares; None if unknown
     note : "new", "moved", "split from 3"
     spreads, bars : move of the mean of a cluster, in standard deviations and in error bars
@@ -194,7 +195,7 @@ class Measure:
     bars : standard errors; empty if they are unknown
     noise : standard errors of the values of pure noise, which scatter about 0; empty if these have
         no meaning
-    note : one sentence
+    note : explanation of the measure in one sentence
     percent : whether values are shares
     """
 
@@ -311,7 +312,7 @@ class ReportPage:
     each : URL prefix of the pages of topics by number; empty without such pages
     what : name of the parts: "topic", "cluster", "factor", or "state" if there are `states`
     counted : (str, str, str), names of the counts in the ledger: documents, tokens, and tokens
-        outside
+        outside the vocabulary
     plane : plane of the clusters
     measures : measures of clusters and factors
     advice : what would improve later models; a page shows it after the model

@@ -38,7 +38,7 @@ def sample_documents(
     model: TopicModel,
     storage_options: Mapping[str, object] | None = None,
 ) -> dict[int, SampleDocument]:
-    """Find one document about each topic, by topic.
+    """Return one sample document about each topic, by the number of the topic.
 
     Reads the first 500 documents, or the first MiB, of eight shards that are spread over the
     ledger, including the latest. Skips shards of token ids, and shards that no longer exist or that
@@ -78,7 +78,7 @@ def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
     """Yield the first chunk of texts of some shards."""
-    # never read shards of an origin, even if this machine could
+    # never read shards that other stores counted before a merge, even if this machine could
     own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
     records = [one for one in own if not one.url.startswith(PARTITIONS)]
     places = sorted(
@@ -122,7 +122,7 @@ def _called(
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """Return a few lines of a text, from the first place where the words `begins` occur in turn."""
+    """Return a few lines of a text, from where the words `begins` first follow one another."""
     found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

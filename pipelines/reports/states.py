@@ -59,7 +59,7 @@ def state_lines(
 
 
 def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
-    """Return the lines as JSON."""
+    """Return the states as JSON."""
     return [json_value(asdict(line)) for line in lines]
 
 

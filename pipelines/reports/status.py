@@ -31,10 +31,11 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
-ERROR_DELTA = 0.05  # probability that an error exceeds its radius
+# the error of a moment exceeds the reported radius with at most this probability
+ERROR_DELTA = 0.05
 # `status` warns if the effective number of documents is smaller than this; with this number, the
-# error radius of M3 is 0.09. For example, 77 whole speeches (5 effective documents) gave poor
-# topics, and the passages of these speeches (2,147 effective documents) gave good topics.
+# error radius of the third moment is 0.09. For example, 77 whole speeches (5 effective documents)
+# gave poor topics, and the passages of these speeches (2,147 effective documents) gave good topics.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # list at most this many names in a message
 # A message advises passages of this many words, if some documents are longer.
@@ -46,10 +47,10 @@ _TRIPLE = 3  # a document adds to the third moment if it has at least this many 
 class Status:
     """A version of a store in numbers.
 
-    With probability `1 - error_delta` each, the errors of M2 and M3 in the Frobenius norm are below
-    their radius (Ruffini et al. 2018, Theorem 2). The radius of M2 needs a document of two words,
-    that of M3 a document of three; otherwise it has the value None. `warning` explains why topics
-    may be poor, with the remedy, or is empty.
+    With probability `1 - error_delta` each, the errors of the second moment, M2, and of the third,
+    M3, in the Frobenius norm are below their radius (Ruffini et al. 2018, Theorem 2). The radius of
+    M2 needs a document of two words, that of M3 a document of three; otherwise it has the value
+    None. `warning` explains why topics may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards

@@ -139,7 +139,7 @@ def _written(
     model: Model,
     storage_options: Mapping[str, object] | None,
 ) -> Mapping[int, Any]:
-    """Read the examples of each part of a model that a transform wrote."""
+    """Read the examples that a transform wrote for each part of a model."""
     if shown.read is None:
         raise InvalidInput(
             f"model {called!r} is of type {model.name}, and a transform finds no documents or "
@@ -155,6 +155,6 @@ def _written(
 
 
 def ledger_rows(store: MomentStore, most: int = 200) -> Iterator[LedgerRow]:
-    """Yield rows of the ledger of a version, the latest shards first, at most `most`."""
+    """Yield the rows of the last `most` shards in the ledger of a version, by URL."""
     for record in sorted(list(store.ledger())[-most:], key=lambda one: one.url):
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

@@ -254,7 +254,7 @@ def print_selection(console: Console, selection: Selection, detailed: bool = Fal
     ]
     scores = [name for _, name, _ in known_scores]
     scores += ["held out"] if selection.likely else []
-    # show the rounds only if they differ
+    # show the number of refinement rounds only if candidates differ in it
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
     # these columns exist only for topics, because other candidates have only held-out scores

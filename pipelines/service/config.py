@@ -112,8 +112,8 @@ class AccumulateSection:
             )
         if self.night is None and timed:
             raise ValueError(
-                f"{timed[0]} is given without a night to run; add the configuration file of a "
-                'nightly run, such as night = "night.toml"'
+                f"{timed[0]} is given without a nightly run; add the configuration file of one, "
+                'such as night = "night.toml"'
             )
         return self
 
@@ -227,7 +227,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
-    """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
+    """Return why [storage_options] has no effect; empty if it has no keys, or if a URL uses it.
 
     `shards` are the counted shards; pages may show documents of these.
     """
@@ -237,7 +237,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Raise InvalidInput that names the command, if a nightly run must first create the store."""
+    """Raise InvalidInput if a nightly run must first create the store; name the command to run."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return

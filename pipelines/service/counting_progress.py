@@ -21,9 +21,8 @@ class Counting:
     lag : number of seals whose documents are not counted yet
     failing : why the accumulator's last cycle failed; None if it did not fail
     set_aside : shards that the store cannot count now
-    reached : number of a seal; it and all earlier seals are counted
-    since : time on the clock of this process since which counting has stopped or failed; None if it
-        works
+    reached : number of the latest seal up to which all documents are counted
+    since : when counting stopped or began to fail, on the clock of this process; None if it works
     """
 
     lag: int = 0

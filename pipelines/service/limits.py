@@ -1,4 +1,4 @@
-"""Limits of a body, a document, and all pending documents.
+"""Limits of the body of a request, of one document, and of all pending documents.
 
 `http/bodies.py` checks a body while it arrives, and `http/admission.py` a call before it starts.
 """
@@ -16,15 +16,15 @@ from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 BODIES = 4  # at most this many bodies of the largest size are in memory at once
-# JSON may have this many lists and objects for each document. An empty list has two bytes in JSON,
-# but needs hundreds in memory.
+# The JSON of a request may have this many lists and objects for each of its documents. An empty
+# list takes two bytes of JSON, but hundreds of bytes in memory.
 NESTED = 20
-HARMLESS = 200_000  # a body with few documents may have this many lists and objects in any case
+HARMLESS = 200_000  # this many lists and objects are allowed even if a body has few documents
 
 
 @checked_dataclass(frozen=True, config=STRICT)
 class LimitsSection:
-    """Largest accepted sizes and times.
+    """Limits on requests: largest accepted sizes, numbers and times.
 
     `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
     of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
@@ -58,7 +58,7 @@ class LimitsSection:
 
 @dataclass
 class Budget:
-    """Number of bytes that the bodies of all calls may take in memory at once.
+    """Number of bytes that the bodies of all requests together may take in memory.
 
     Only one thread may use it.
 
@@ -89,7 +89,7 @@ class Budget:
 
 @dataclass
 class Share:
-    """The part of a budget that one caller uses for arriving bodies: at most `most` bytes.
+    """The part of a budget that one user takes for bodies still arriving: at most `most` bytes.
 
     `bodies` is the number of these bodies.
 
@@ -107,7 +107,7 @@ class Share:
     held: int = 0
 
     def take(self, nbytes: int) -> bool:
-        """Reserve more bytes, if there is room for this caller."""
+        """Reserve more bytes, if there is room for this user."""
         if self.held + nbytes > self.most or not self.budget.take(nbytes):
             return False
         self.held += nbytes

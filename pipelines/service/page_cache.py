@@ -12,7 +12,7 @@ _MOST = 16
 
 @dataclass(frozen=True)
 class PageCache:
-    """Contents of pages by key; the least recently used are dropped first.
+    """Cache of contents of pages by key; the least recently used contents are dropped first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Answers to requests with documents: `Model.read` applies a model to them."""
+"""Answer a request that contains documents: `Model.read` applies a model to them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ _SHARES = frozenset({"proportions", "probabilities"})
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A model, and the reader that converts documents to its input. Make one with `of`.
+    """A model, and the reader that converts sent documents to the input of the model.
+
+    Make one with `of`.
 
     store : store at a version that has the vocabulary of the model
     """
@@ -51,7 +53,7 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Prepare to answer with a model; errors as in `reader_of`."""
+        """Prepare to answer with a model; raises what `reader_of` raises."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
@@ -66,7 +68,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """Make an answer for each row of the columns; ignore columns that answers have no field for."""
+    """Make an answer for each row of `said`; ignore columns for which an answer has no field."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)
@@ -78,10 +80,14 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """Apply a model to texts; add the number of words of each text, and whether it is foreign."""
+    """Apply a model to texts.
+
+    Also returns the number of words of each text, and whether the text is foreign, which means that
+    few of its words are in the vocabulary of the model.
+    """
     batch = counted.batch
     if not model.vocabulary:
-        # a model that was made from arrays names no vocabulary, so its input must name none either
+        # a model that was made from arrays has no vocabulary, so its input must not have one either
         batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
     said = said_of_documents(counted, model.read(batch), FOREIGN_BELOW)
     return Columns.of(**said, words=said["length"].array + said["unknown"].array)

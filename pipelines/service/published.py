@@ -21,7 +21,10 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
-    """Return the name of the model with a tag, else of the latest model; None without models."""
+    """Return the name of the model with a tag; if no model has the tag, of the latest model.
+
+    Returns None if the store has no models.
+    """
     if not store.models:
         return None
     return model_called(store.commit, tag if tag in store.commit.tags else None)
@@ -46,7 +49,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """Load the model with a tag, else the latest model; None without models."""
+        """Load the model that `answering` names; None if the store has no models."""
         name = answering(store, tag)
         if name is None:
             return None
@@ -75,19 +78,22 @@ class Published:
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """Return the answers of the model for documents other than texts, one in each line."""
+        """Return the answers of the model for documents other than texts.
+
+        Each of `lines` is a document.
+        """
         assert self.answering is not None
         return self.answering.read(lines)
 
     def words_for(
         self, text: str, proportions: Sequence[float], most: int
     ) -> list[tuple[str, ...]]:
-        """Return the words of a text that indicate each topic most.
+        """Return for each topic those words of a text that are most evidence for it.
 
-        `proportions` are the topic proportions of the text.
+        `proportions` are the topic proportions of the text, and `most` limits the words of a topic.
 
-        The count of a word is shared among the topics by the proportions of the text and the
-        probabilities of the word.
+        The count of a word in the text is divided among the topics, in proportion to the share of a
+        topic in the text times the probability of the word in the topic.
         """
         if self.index is None:
             return [() for _ in proportions]

@@ -12,7 +12,9 @@ MINUTES = 60
 
 @dataclass
 class Rates:
-    """Counts of the last minutes by name. Only one thread may use it. `clock` returns seconds.
+    """Counts of events of the last minutes, by name of the event.
+
+    Only one thread may use it. `clock` returns seconds.
 
     Examples
     --------
@@ -32,7 +34,7 @@ class Rates:
     _minutes: dict[int, Counter[str]] = field(default_factory=dict, repr=False)
 
     def add(self, name: str, number: int = 1) -> None:
-        """Add `number` to the count of a name in the current minute."""
+        """Add `number` to the count of an event in the current minute."""
         now = self._now()
         if now not in self._minutes:
             self._minutes = {at: one for at, one in self._minutes.items() if at > now - MINUTES}

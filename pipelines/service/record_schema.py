@@ -1,4 +1,4 @@
-"""Fields of a document in a request, for stores of each kind."""
+"""Which fields a document in a request has, for each kind of store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
-    """Return the fields of a document of a store.
+    """Return which fields a document has that is sent to a store.
 
     Raises InvalidInput if the store reads shards other than JSON Lines, or finds days in URLs by a
     pattern, or if its records cannot be sent one by one.
@@ -38,7 +38,7 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
 
 @dataclass(frozen=True, eq=False)
 class Intake:
-    """Which documents a store accepts, until its lineage changes. Make one with `of`.
+    """Which documents a store accepts, until its vocabulary or settings change. Make one with `of`.
 
     `shape` has the fields of a document, and decides whether a long document can be counted.
     """
@@ -48,5 +48,5 @@ class Intake:
 
     @classmethod
     def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
-        """Return which documents a store accepts; errors as in `shape_of`."""
+        """Return which documents a store accepts; raises what `shape_of` raises."""
         return cls(shape_of(store, limits), takes_texts(store))

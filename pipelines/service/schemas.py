@@ -22,9 +22,9 @@ class Receipt:
         store cannot count their shard; the service tries again when an admin requests it, or when
         documents of the shard are deleted. "refused": not counted, for the given reason.
         "forgotten": all were deleted on request, and no later version counts them.
-    documents : number of documents; None if it is not looked up
-    version : version of the store that counts them
-    reason : reason if they are refused, set aside or uncounted
+    documents : number of documents; None if this call does not look it up
+    version : version of the store that counts the documents
+    reason : why the documents are refused, set aside or uncounted
     left_out : documents that were not accepted, if the call allowed that
     empty : number of accepted documents without content, such as a text of spaces; they count as
         documents, and add no words. None if it is not looked up
@@ -63,7 +63,7 @@ class TextTopics:
     proportions : share of each topic, by its number; the shares add up to 1
     words, known : number of words of the text without stop words, and number of those in the
         vocabulary of the model
-    foreign : whether fewer than a fifth are known; the topics then mean little
+    foreign : whether fewer than a fifth of the words are known; the topics then mean little
     """
 
     proportions: tuple[float, ...]
@@ -101,7 +101,7 @@ class DocumentsToForget:
 
 @dataclass(frozen=True)
 class TextsToRead:
-    """Texts to read.
+    """Texts in which to find topics.
 
     texts : texts; each is a document
     """
@@ -112,11 +112,11 @@ class TextsToRead:
 
 @dataclass(frozen=True)
 class DocumentRead:
-    """Answer of a model for a document that is not a text; each model has some of these fields.
+    """Answer of a model for a document that is not a text; a model gives some of these fields.
 
     proportions : shares of topics, states, components or communities; they add up to 1
     words, known : number of words or values, and number of those that the model contains
-    foreign : whether fewer than a fifth are known
+    foreign : whether fewer than a fifth of the words or values are known
     log_likelihood : log-likelihood of the known values, in nats
     factors : values of independent factors
     states : most likely sequence of states, one for each symbol
@@ -165,7 +165,7 @@ class TextTried:
 class Confirmed:
     """The form of a page that changes something.
 
-    token : token from the page, made for the caller who asked for it
+    token : token in the page, which was made for the user who opened it
     """
 
     token: str
@@ -199,9 +199,9 @@ class DocumentSent:
 
     text : the whole text
     id : names the document for a deletion by id, and for answers. It need not be unique, and a
-        repeated id counts again: an Idempotency-Key makes a repeated request safe
-    date : text that begins with a date, such as 2026-11-23; by default the day of
-        arrival
+        document with a repeated id is counted again. An Idempotency-Key makes a repeated request
+        safe
+    date : text that begins with a date, such as 2026-11-23; by default the day on which it arrives
     """
 
     text: str
@@ -246,7 +246,7 @@ class Models:
     """Models of the store.
 
     answering : name of the model that answers
-    tags : models by tag
+    tags : for each tag, the name of its model
     models : names, the latest last, each with the version it was fitted to, and `fitted_by`,
         the URL of the store that fitted it, if that is another one
     """
@@ -275,8 +275,8 @@ class Shares:
 
     model : name of the model
     by : "day", "week" or "month"
-    origin : origin of the hub whose documents the shares describe; "" for the own documents of the
-        hub, null for all documents
+    origin : origin, such as a site, whose documents the shares describe; "" for documents that the
+        store counted itself, null for all documents
     periods : periods, the earliest first: first and last day, tokens, shares of the topics,
         and their errors
     """
@@ -304,8 +304,8 @@ class SharesByOrigin:
 class Readiness:
     """State of the service for readiness probes.
 
-    ready : whether all following values are true. A store without models needs no model, and
-        counting may pause for `inbox_age`.
+    ready : whether all following values are true. But `model` may be false as long as the store has
+        no model. `counting` becomes false only after a pause as long as the limit `inbox_age`.
     store, inbox, model : the store is readable, the inbox is readable and writable, a model is
         loaded
     counting : sealed documents are being counted; set-aside shards do not matter

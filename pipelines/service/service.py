@@ -23,7 +23,7 @@ _READERS = 8  # at most this many threads read sent documents at once
 
 @dataclass(frozen=True)
 class Service:
-    """State that all calls of a service share. Make one with `of`, and `close` it.
+    """State that all calls of a service share. Make one with `of`, and end it with `close`.
 
     commits : writes documents to the inbox
     tracker : looks receipts up
@@ -32,7 +32,7 @@ class Service:
     now : current time, in UTC
     secret : bytes that only this process knows
     pages : cache of parts of pages that are slow to make
-    taking : limits the threads that read sent documents
+    taking : limits how many threads read sent documents
     silence : returns the seconds since the last heartbeat of the accumulator of this process
     """
 
@@ -52,7 +52,7 @@ class Service:
     def of(
         cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
     ) -> Service:
-        """Make the service of an existing store; errors as in `Current`."""
+        """Make the service of an existing store; raises what `Current` raises."""
         pages = PageCache()
         current = Current(config, tell, pages.clear)
         commits = GroupCommit(current.inbox, config.window.total_seconds())
@@ -71,6 +71,6 @@ class Service:
         return self.current.view
 
     def close(self) -> None:
-        """Write pending documents, and end."""
+        """Write documents that wait to be written to the inbox, and stop the threads."""
         self.commits.close()
         self.current.stop()

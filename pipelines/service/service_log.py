@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import structlog
 
-_FRAMES = 12  # at most this many stack frames of a fault are logged, the innermost ones
+_FRAMES = 12  # of a fault, at most this many stack frames are logged: the innermost ones
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ServiceLog:
 
     def call(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """Log a call that was answered."""
-        # without a valid token, only the address shows who made the call
+        # log the address too, because without a valid token nothing else shows who made the call
         client = {"client": scope["client"][0]} if status == 401 and scope.get("client") else {}
         self.log.info(
             "call",

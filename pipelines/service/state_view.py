@@ -22,7 +22,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
-# names of the parts of the service in `View.problems`
+# keys of `View.problems`: names of parts of the service that may have a problem
 STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
 _MODEL, _SEALS, _STEPS = "model", "seals", "steps"
 COUNTING = "counting"
@@ -30,18 +30,19 @@ COUNTING = "counting"
 
 @dataclass(frozen=True)
 class View:
-    """View of the service at some time; it never changes.
+    """What is known about the service at one time; a View never changes.
 
     store : the store at its latest version
-    intake : which documents this version accepts; None if the service accepts none
-    published : the model that answers
-    tokens : tokens of callers; None if anyone on this machine may call
+    intake : which documents this version of the store accepts; None if the service accepts none
+    published : the model that answers calls
+    tokens : tokens of users; None if anyone on this machine may use the service without a token
     backlog : pending documents of the inbox
     sealed : number of the latest known seal
     steps : failing steps of the accumulator
-    problems : why a part could not be checked, by its name; the part keeps its last known state.
-        "counting" is the reason if no documents are counted
-    counting : whether sealed documents are counted, and what is set aside
+    problems : for each part of the service that could not be checked, its name and the reason; the
+        view then has the last known state of the part. Under "counting" is the reason why no
+        documents are counted
+    counting : whether sealed documents are counted, and which shards are set aside
     """
 
     store: MomentStore
@@ -56,11 +57,12 @@ class View:
 
 
 class Current:
-    """The latest view; threads update it after `start`.
+    """Holds the latest view of the service; after `start`, threads update it.
 
-    A thread of its own updates the tokens, so that a removed token is refused even while the
-    storage hangs. `tell` gets a line about each new or solved problem. `replaced` is called if
-    another store appears at the URL. An unreadable store, inbox or token file raises an error.
+    A separate thread updates the tokens, so that a removed token is refused even while the storage
+    does not respond. `tell` gets a line about each new or solved problem. `replaced` is called if
+    another store appears at the URL of the store. Making a Current raises an error if the store,
+    the inbox or the token file cannot be read.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """Which documents the store accepts; if none, raises StoreError with the reason."""
+        """Which documents the store accepts; raises StoreError, with the reason, if none."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))
@@ -102,7 +104,7 @@ class Current:
 
     @property
     def silence(self) -> float:
-        """Seconds since the last finished update; they grow while the storage does not answer."""
+        """Seconds since the view was last updated; grows while the storage does not answer."""
         return time.monotonic() - self._looked
 
     def start(self) -> None:
@@ -118,7 +120,11 @@ class Current:
                 thread.join()
 
     def look(self) -> View:
-        """Update the view now; a part stays as it was if its check fails, except for tokens."""
+        """Update the view now.
+
+        If the check of a part fails, the view keeps the last known state of this part. Only tokens
+        become invalid.
+        """
         self.look_at_tokens()
         with self._looking:
             self._look()
@@ -153,7 +159,8 @@ class Current:
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # from now on check documents with the vocabulary of the new lineage
+            # if the store was rebuilt with another vocabulary, check documents with that from now
+            # on
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
@@ -198,9 +205,9 @@ class Current:
             look()
 
     def _latest(self, store: MomentStore) -> MomentStore:
-        """Open the store at its latest version; if it has not changed, this takes only two reads.
+        """Open the store at its latest version; if there is no newer version, this takes two reads.
 
-        Reads everything again if the lineage changed, or another store is at the URL.
+        Reads everything again if the store was rebuilt, or if another store is at its URL.
         """
         if not store.is_there():
             found = MomentStore.open(store.url, storage_options=self._options)
@@ -223,22 +230,22 @@ class Current:
         if found is not None:
             try:
                 found.warm()
-            # continue, because pages can show the model even if it reads no texts
+            # continue, because pages can show a model even if it cannot read texts
             except Exception as error:
                 self._tell(f"{_MODEL}: {found.name} reads no texts: {_said_of(error)}")
         return found
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # Check that the storage has room. A bucket with pending batches needs no check: `backlog`
-        # has just written a file to it, to read its clock. On a local disk the clock can be read
-        # even if the disk is full.
+        # Check that the storage has room. A bucket with pending batches needs no check: to read the
+        # clock of the bucket, `backlog` has just written a file there. On a local disk the clock
+        # can be read even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found
 
 
 def _said_of(error: Exception) -> str:
-    """Return the message of an error, with its type unless the package raised it."""
+    """Return the message of an error, preceded by its type unless this package raised the error."""
     own = isinstance(error, StreamingMomentsError)
     return str(error) if own else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Tokens: the rights of callers, stored as hashes in a file."""
+"""Tokens: each gives its user the rights of a role; a file has their hashes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.local_files import sync, write_whole
 from streaming_moments.storage.log.layout import require_name
 
-_PREFIX = "sm_"  # beginning of each token, by which scanners for secrets find a leaked one
+# each token begins with this prefix, so that scanners for secrets recognise a leaked token
+_PREFIX = "sm_"
 _BYTES = 32
 
 
 class Role(IntEnum):
-    """Role of a token; a role includes the rights of the roles listed before it."""
+    """Role of a token; each role includes the rights of the roles above it in this list."""
 
     READER = 1
     WRITER = 2
@@ -60,7 +61,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is the name of its token, empty if tokens are not used."""
+    """The user who sent a request; `name` is that of the token, empty if tokens are not used."""
 
     name: str
     role: Role
@@ -73,10 +74,10 @@ class Tokens:
     several: tuple[Token, ...] = ()
 
     def principal_of(self, presented: str) -> Principal | None:
-        """Return the caller with a token; None if the token is unknown.
+        """Return the user who has a token; None if the token is unknown.
 
-        Looks up the hash of the given token. The time of the lookup reveals nothing about the
-        tokens, because a caller cannot choose a hash.
+        Looks up the hash of the given token. How long that takes reveals nothing about the stored
+        tokens, because a user cannot choose a hash.
 
         Examples
         --------
@@ -98,7 +99,7 @@ class Tokens:
 class TokenFile:
     """A file of tokens, parsed again only when its content has changed.
 
-    File times are ignored, because a copy may preserve them.
+    The times of the file are ignored, because a copy of another file may preserve them.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -106,7 +107,7 @@ class TokenFile:
         self._parsed: tuple[bytes, Tokens] | None = None
 
     def read(self) -> Tokens:
-        """Return the tokens that are in the file now; errors as in `read_tokens`."""
+        """Return the tokens that are in the file now; raises what `read_tokens` raises."""
         content = _content(self._path)
         if self._parsed is None or self._parsed[0] != content:
             self._parsed = content, Tokens(_parsed(content, self._path))
@@ -114,7 +115,7 @@ class TokenFile:
 
 
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
-# caller without a token; if no tokens are configured, anyone on this machine is an admin
+# user without a token; if no tokens are configured, anyone on this machine is an admin
 ANYBODY = Principal("", Role.ADMIN)
 
 
@@ -126,8 +127,8 @@ def read_tokens(path: str | Path) -> tuple[Token, ...]:
 def add_token(path: str | Path, name: str, role: Role) -> str:
     """Make a token, store its hash in a file, and return the token.
 
-    Only the owner can read a new file. An existing file keeps its permissions, owner and group.
-    Raises InvalidInput if the name is invalid or exists already.
+    If the file is new, only its owner can read it. An existing file keeps its permissions, owner
+    and group. Raises InvalidInput if the name is invalid, or if another token has it.
     """
     require_name(name, "a token")
     with _locked(path):
@@ -143,8 +144,9 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 
 def remove_token(path: str | Path, name: str) -> None:
-    """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
-    # read the file first, because the lock file cannot be created if the folder is missing
+    """Remove a token; raises what `add_token` raises, and InvalidInput for an unknown name."""
+    # read the token file first: in a missing folder, no lock file can be created, and its error
+    # would be less clear
     _content(path)
     with _locked(path):
         tokens = read_tokens(path)
@@ -177,10 +179,10 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:
 
 @contextmanager
 def _locked(path: str | Path) -> Iterator[None]:
-    """Hold the lock of a token file, so that no change overwrites another one.
+    """Hold the lock of a token file, so that two processes do not overwrite each other's changes.
 
-    The lock is a file beside the token file. It is never deleted: otherwise two processes could
-    lock different files with the same name.
+    The lock is another file beside the token file. It is never deleted: otherwise two processes
+    could lock two different files that had this name one after the other.
     """
     folder, name = os.path.split(os.path.realpath(path))
     try:
@@ -222,7 +224,7 @@ def _write(path: str | Path, tokens: Sequence[Token]) -> None:
 
 
 def _keep_owner(place: str, earlier: os.stat_result) -> None:
-    """Give a file the owner and group of the file that it replaced.
+    """Give a new file the owner and group of the file that it replaced.
 
     If that is not permitted and the group differs, the group of the file loses all access.
     """

@@ -1,4 +1,4 @@
-"""Tracking: find out the state of the documents of a receipt."""
+"""Tracking: find out whether the documents of a receipt are pending, counted or refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
-# number of bytes to read from the beginning of a batch; its header is rarely longer
+# read this many bytes from the beginning of a batch to find its header, which is rarely longer
 _HEADER = 1 << 16
-_FAR = 1000  # search at most this many seals, from the first one that may have the receipt
+_FAR = 1000  # search at most this many seals, beginning with the first that may have the receipt
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """Finds the state of receipts; `seals` is the log of the inbox."""
+    """Finds the state of receipts; `seals` is the log of seals of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -33,10 +33,10 @@ class Tracker:
     def find(self, receipt: str, store: MomentStore) -> Receipt | None:
         """Return the state of a receipt, or None if it is unknown.
 
-        The state is that at the version of `store`, or at a later version.
+        It is the state at the version of `store`, or at a later version.
         """
-        # look twice: if the claim of the receipt is renewed meanwhile, the first look searches the
-        # wrong seals
+        # search twice: if the claim of the receipt is renewed during the first search, that one
+        # searches the wrong seals
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -58,14 +58,15 @@ class Tracker:
         sealed = self.seals.find(receipt, after, last)
         if sealed is None:
             return None
-        # read the seal again, because a purge may have removed shards from it
+        # read the seal from storage again, because a purge may have removed shards from it
         sealed = self.seals.read_anew(sealed.number)
         left = Deletions(self.seals).left_of(receipt, sealed)
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
-        # all documents were deleted from the inbox, but this version may still count them
+        # all documents of the receipt were deleted from the inbox, but this version may still count
+        # them
         if self._counted_anyway(receipt, sealed, store):
-            store = store.latest()  # the given version may be older than the deletion
+            store = store.latest()  # the version that was given may be older than the deletion
             if self._counted_anyway(receipt, sealed, store):
                 return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
         return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
@@ -85,7 +86,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            # one of the pending batches that were read earlier has the receipt
+            # one of the pending batches whose headers were read earlier has the receipt
             return Receipt(receipt, "accepted")
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
@@ -105,22 +106,26 @@ class Tracker:
         )
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
-        """Return the receipts of a batch from its first bytes; reads the whole batch if needed."""
+        """Return the receipts of a batch; `begun` are its first bytes.
+
+        Reads the whole batch if its header is longer than these bytes.
+        """
         folder = self.seals.inbox.folder
         try:
             return receipts_of_batch(begun, f"{folder.url}/{place}")
         except StoreError:
             whole = folder.find(place) if len(begun) >= _HEADER else begun
-            # a missing batch was sealed meanwhile
+            # if the batch is missing, it was sealed meanwhile
             return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
 
 
 def receipt_of(
     receipt: str, sealed: Seal, shards: Sequence[SealedShard], store: MomentStore, inbox: Inbox
 ) -> Receipt:
-    """Return the state of a receipt that is in a seal; `shards` contain its documents.
+    """Return the state of a receipt whose documents are sealed; `shards` contain them.
 
-    The ledger shows what `store` counts, because the note of the seal is about an earlier version.
+    The ledger of `store` shows which documents this version counts. The note about the seal does
+    not, because it describes an earlier version.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

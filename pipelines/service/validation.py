@@ -1,8 +1,8 @@
-"""Validate a large document with the rules for counting it, before it is acknowledged.
+"""Check whether a large document can be counted, before the service accepts it.
 
-An uncountable document makes its shard bad, and with it documents that others sent in the same
-seconds. A document with huge counts could bring a sum of the store so near to its largest value
-that the store has no room for other documents.
+A document that cannot be counted makes its whole shard bad, with all documents that other users
+sent in the same seconds. A document with huge counts could bring a sum of the store so near to the
+largest integer that the store has no room for other documents.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from streaming_moments.storage.inbox.records import LIGHT
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-# A document may add at most 2^62 / 16,384 to a sum, so 16,384 documents never exceed 2^62.
+# A document may add at most 2^62 / 16,384 to a sum of the store, so that the sums of 16,384
+# documents never exceed 2^62.
 DOCUMENTS_OF_ROOM = 1 << 14
 _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 
 @dataclass(frozen=True)
 class Countable:
-    """Checks whether the store can count a document, which is one line."""
+    """Checks whether a store can count a document, which is given as one line of JSON."""
 
     store: MomentStore
 
     def why_not(self, line: bytes) -> str | None:
-        """Return why a line cannot be counted; None if it can."""
+        """Return why the document of a line cannot be counted; None if it can."""
         try:
             bound = self.bound(line)
         except ShardError as error:
@@ -44,7 +45,7 @@ class Countable:
         )
 
     def bound(self, line: bytes) -> float:
-        """Return an upper bound of what a line adds to any sum.
+        """Return a number that is at least what the document adds to any sum of the store.
 
         Raises ShardError if the line cannot be counted.
         """

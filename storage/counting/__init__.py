@@ -1,4 +1,4 @@
-"""Counting: converts documents of a shard to batches over a vocabulary, and draws samples."""
+"""Convert the documents of a shard to batches of word counts, and draw samples of documents."""
 
 from typing import TYPE_CHECKING
 

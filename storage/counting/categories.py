@@ -1,4 +1,4 @@
-"""Counting: counts rows of categorical columns over a vocabulary of their values."""
+"""Count the values of categorical columns over a vocabulary of these values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNKNOWN = -2
 
 @dataclass(frozen=True, eq=False)
 class CategoryIndex:
-    """Finds the values of columns in a vocabulary, whose terms have the form `column=value`."""
+    """Finds the values of table columns in a vocabulary with terms of the form `column=value`."""
 
     holds: ClassVar[Holds] = "categories"
 
@@ -31,7 +31,7 @@ class CategoryIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
-        """Build the index; raises ForeignStatistics for a vocabulary without column values."""
+        """Build the index; raises ForeignStatistics if the terms of the vocabulary are words."""
         if vocabulary.policy != CATEGORIES:
             raise ForeignStatistics(
                 "the vocabulary contains words; give a vocabulary of column values"
@@ -43,7 +43,7 @@ class CategoryIndex:
         return count_rows(rows, self)
 
     def counted(self, rows: pa.Table) -> CountedPassages:
-        """Count rows as `count_rows` does, but with the number of unknown values of each row."""
+        """Count rows as `count_rows` does; also return the number of unknown values in each row."""
         vocabulary = self.vocabulary
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]
@@ -56,10 +56,10 @@ class CategoryIndex:
 
 
 def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
-    """Count rows over a vocabulary: (rows, n) counts, and the number of values outside of it.
+    """Count the values in each row of a table: (rows, n) counts, and the number of unknown values.
 
-    A null or an empty text is missing. A value outside of the vocabulary is treated as missing.
-    Each column counts at most once in a row.
+    A null or an empty text is a missing value. A value that the vocabulary lacks is unknown, and is
+    treated as missing. Each column counts at most once in a row.
 
     Examples
     --------
@@ -74,7 +74,9 @@ def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
 
 
 def coded(rows: pa.Table, code_of: Callable[[str], int]) -> NDArray[np.int64]:
-    """Return the (rows, columns) int64 code of each term `column=value`; -1 for a missing value.
+    """Convert each value of a table to the code of its term `column=value`.
+
+    Returns (rows, columns) int64, with -1 for a missing value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Convert the values of columns, one or several in each row, to words of a vocabulary."""
+"""Look up the values of table columns in a vocabulary; a row may have several in one column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.lazy_libraries import pa, pc
 class Values:
     """Values of a column, as strings.
 
-    offsets : (rows + 1,) int64, start of the values of each row
+    offsets : (rows + 1,) int64, index in `texts` at which the values of each row start
     texts : large string array, or a dictionary array of large strings, whose dictionary has no
         nulls; a null is a missing value
     """
@@ -27,7 +27,7 @@ class Values:
     texts: pa.Array
 
     def places(self, words: pa.LargeStringArray) -> NDArray[np.int32]:
-        """Return the (values,) int32 index of each value in `words`, or -1."""
+        """Return the (values,) int32 index of each value in `words`; -1 if it is not there."""
         held = self.texts
         if pa.types.is_dictionary(held.type):
             kinds = np.asarray(pc.fill_null(pc.index_in(held.dictionary, value_set=words), -1))
@@ -70,5 +70,5 @@ def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
 
 
 def words_of(vocabulary: Vocabulary) -> pa.LargeStringArray:
-    """Convert the terms of a vocabulary to the array that `Values.places` takes."""
+    """Return the terms of a vocabulary as the array that `Values.places` takes."""
     return pa.array(vocabulary.terms, pa.large_string())

@@ -1,7 +1,8 @@
-"""Counting: counts columns of text over a vocabulary, with the tokens of the reference tokeniser.
+"""Count the words of texts in a column, with the same tokens as the reference tokeniser.
 
-`tokeniser.words` folds a whole text and finds words by a pattern. This module folds a document code
-point by code point with a table if the result is the same. It folds other documents as a whole.
+The reference, `tokeniser.words`, folds a whole text (for example, to lower case), and finds words
+by a pattern. This module is faster: if the result is the same, it folds a document code point by
+code point with a table. It folds other documents as a whole.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokenis
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
-# A document has at most this many bytes. Counts are int32, and a word with its separator has at
-# least two bytes.
+# A document may have at most this many bytes. Its counts of words are then within int32, because a
+# word with its separator has at least two bytes.
 _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
 class CountedPassages:
-    """Counts of the passages of some documents.
+    """Word counts of the passages into which some documents are divided.
 
-    batch : (passages, n) counts; a passage is in the same half as its document
+    batch : (passages, n) counts of the n words; passages of a document are in the same half of the
+        data
     outside : (passages,) int64, number of tokens of each passage that are not in the vocabulary
     passages : (documents,) int64, number of passages of each document, at least 1
     cutting : seconds that the tokeniser took
@@ -62,35 +64,39 @@ class CountedPassages:
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
         """Return the (documents,) mask of the documents in the odd half.
 
-        The counts of the first `n_words` words decide, see `odd_documents`.
+        Which half a document is in depends on its counts of the first `n_words` words; see
+        `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
     def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
-        """Return a copy with other halves; `odd` is a (documents,) mask of the odd half."""
+        """Return a copy whose documents are divided into halves by the (documents,) mask `odd`."""
         return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
     def begins(self) -> NDArray[np.int64]:
-        """(documents,) first passage of each document."""
+        """(documents,) index of the first passage of each document."""
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Add up (passages, ...) numbers over the passages of each document: (documents, ...)."""
+        """Add up the numbers of the passages of each document.
+
+        Turns (passages, ...) into (documents, ...).
+        """
         return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class WordIndex:
-    """Finds the n words of a vocabulary, and a policy's stop words, by their bytes.
+    """Hash table that finds the n words of a vocabulary, and the stop words, by their bytes.
 
     Make one with `of`, once for many columns.
 
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
-    starts : (keys + 1,) int64, first lane of each word. The order is: the n terms, words of phrases
-        that are not terms, and stop words
-    phrases : finds the phrases of the policy
+    starts : (keys + 1,) int64, first lane of each word in `pool`. The words are in this order: the
+        n terms, then words of phrases that are not terms, then stop words
+    phrases : finds the phrases of the token policy
     probe : digest that identifies the tokeniser of the process that made the index, see
         `TokenPolicy.probe`
     """
@@ -115,11 +121,14 @@ class WordIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Make the index, with `slots` slots: a power of two above the number of words."""
+        """Make the index.
+
+        `slots` is the size of the hash table, a power of two above the number of words.
+        """
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)
-        # put stop words last, because a look-up finds the last of equal keys
+        # put stop words last: if a word is a term and a stop word, a look-up finds the last one
         keys = [*vocabulary.terms, *phrases.keys, *sorted(stopped)]
         data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
@@ -130,12 +139,12 @@ class WordIndex:
 
 @dataclass(frozen=True, eq=False)
 class SpelledTexts:
-    """Texts as sequences of their folded words; `token_kernels` describes the form.
+    """Texts as sequences of their folded words, in the form that `token_kernels` describes.
 
     Make one with `of`.
 
-    `spelled` holds texts that are folded by code points. `folded` holds texts that must be folded
-    as a whole.
+    `spelled` holds texts that are folded code point by code point. `folded` holds texts that must
+    be folded as a whole.
 
     spelled, folded : (lanes,) uint64 words
     begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, first byte
@@ -151,7 +160,10 @@ class SpelledTexts:
 
     @classmethod
     def of(cls, texts: pa.Array | pa.ChunkedArray, policy: TokenPolicy) -> SpelledTexts:
-        """Spell a column of texts by the tokeniser of a policy; errors as for `count_column`."""
+        """Convert a column of texts to words by the tokeniser of a policy.
+
+        Raises what `count_column` raises.
+        """
         whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         data, offsets = buffers(whole)
         if not policy.is_compiled:
@@ -160,8 +172,8 @@ class SpelledTexts:
         spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
-        # look at the folded texts again: they may have code points beyond the basic plane, even if
-        # the texts have none
+        # choose the table again for the folded texts: they may have code points beyond the basic
+        # plane, even if the original texts have none
         data, offsets = buffers(encoded(wholes))
         folded, folded_begins, _ = token_kernels.spell(data, offsets, symbols_of(data)[1])
         places = np.where(hard, np.cumsum(hard) - 1, -1)
@@ -171,7 +183,7 @@ class SpelledTexts:
     def _cut(
         cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], split: Splitter
     ) -> SpelledTexts:
-        """Spell texts by a tokeniser in Python, one text at a time."""
+        """Convert texts to words by a tokeniser that is written in Python, one text at a time."""
         sizes, parts = np.zeros(offsets.size, dtype=np.int64), list[bytes]()
         for document, (start, stop) in enumerate(pairwise(offsets.tolist()), start=1):
             try:
@@ -182,7 +194,7 @@ class SpelledTexts:
             sizes[document] = len(parts[-1])
         _require_countable(sizes)
         begins = np.cumsum(sizes)
-        # with padding, because kernels read words in lanes of 8 bytes
+        # add padding at the end, because kernels read words in lanes of 8 bytes
         spelled = np.zeros(int(begins[-1]) // 8 + 4, dtype=np.uint64)
         spelled.view(np.uint8)[: begins[-1]] = np.frombuffer(b"".join(parts), dtype=np.uint8)
         none, nowhere = np.zeros(0, dtype=np.uint64), np.full(sizes.size - 1, -1)
@@ -195,11 +207,12 @@ def _require_countable(sizes: NDArray[np.int64]) -> None:
 
 
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
-    """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
+    """Count the words of texts: (passages, n) counts, and the number of unknown tokens.
 
-    All passages of a text are in the same half, and a null is an empty document. The texts must be
-    valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB, or if the
-    tokeniser of the policy is missing or of another version, and TokeniserFailed if it fails.
+    Unknown tokens are those that the vocabulary of `index` lacks. All passages of a text are in the
+    same half of the data, and a null is an empty document. The texts must be valid UTF-8, which is
+    not checked again. Raises InvalidInput for a document of 4 GiB, or if the tokeniser of the
+    policy is missing or of another version, and TokeniserFailed if it fails.
 
     Examples
     --------
@@ -214,7 +227,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column` does, but with the number of unknown tokens of each passage.
+    """Count texts as `count_column` does, but return the number of unknown tokens of each passage.
 
     Also returns the number of passages of each text.
 

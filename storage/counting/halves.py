@@ -1,4 +1,4 @@
-"""Halves: assign the rows of tables alternately to the two halves."""
+"""Assign the rows of tables alternately to the two halves of the data of a store."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def halved(
     tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
-    """Yield each table, the place after it, and the mask of its rows in the odd half.
+    """Yield each table, the position after it, and the mask of its rows in the odd half.
 
-    Rows alternate between the halves; `first` is the number of the first row. If halves depend on
-    the content of rows (`by_content`), yields None instead of a mask.
+    Rows alternate between the halves; `first` is the number of the first row. If the half of a row
+    depends on its content (`by_content`), yields None instead of a mask.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

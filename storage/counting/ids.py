@@ -1,4 +1,4 @@
-"""Counting: counts documents of token ids over a vocabulary."""
+"""Count the token ids of documents over a vocabulary of ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming_moments.storage.formats import Holds, IdChunk
 
 @dataclass(frozen=True, eq=False)
 class IdIndex:
-    """Finds the token ids of a vocabulary. Make one with `of`, once for many chunks.
+    """Finds token ids in a vocabulary. Make one with `of`, once for many chunks of documents.
 
     `slots` is a (2^b, 2) int64 hash table, see `id_kernels.index_ids`.
     """
@@ -34,7 +34,7 @@ class IdIndex:
         return count_ids(chunk, self)
 
     def counted(self, chunk: IdChunk) -> CountedPassages:
-        """Count documents as `count_ids` does, but with the number of unknown tokens of each."""
+        """Count documents as `count_ids` does; also return the number of unknown tokens in each."""
         batch, _ = count_ids(chunk, self)
         counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
         tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])
@@ -52,7 +52,7 @@ class IdIndex:
 
 
 def count_ids(chunk: IdChunk, index: IdIndex) -> tuple[CountBatch, int]:
-    """Count documents over a vocabulary: (documents, n) counts, and tokens outside of it.
+    """Count the token ids of documents: (documents, n) counts, and the number of unknown tokens.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Languages: their stop words, and the languages of texts."""
+"""Stop words of languages, and detection of the languages of texts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokenisers.libraries import library
 
-# Words that can be given instead of a language: AUTO finds the languages of a sample, and NONE
-# means no language.
+# Users can give these words instead of a language. AUTO means the languages that are found in a
+# sample of the texts, and NONE means no language.
 AUTO, NONE = "auto", "none"
 # A passage is in a language if at least this share of its words, and at least two different words,
 # are stop words of the language. Stop words are 17% of the words in Arabic and Turkish, and 30% to
@@ -25,11 +25,13 @@ _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
 # A sample is in a language if at least this share of its passages is.
 _SHARE_OF_PASSAGES = 0.08
-# Evidence for a language needs at least three different stop words, and two of them must have at
-# least three letters. This ignores codes of countries and the like, which are in some lists.
+# A sample is in a language only if it has at least three different stop words of the language, and
+# two of them have at least three letters. So codes of countries and the like, which are in some
+# lists of stop words, do not suffice.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
-_MOST_PASSAGES = 4_000  # at most this many passages are examined
-# Ranges of code points of the letters of languages whose words need a tokeniser of their own.
+_MOST_PASSAGES = 4_000  # at most this many passages of a sample are examined
+# Some languages need a tokeniser of their own, for example because they have no spaces between
+# words. These are the ranges of code points of their letters.
 _KANA, _THAI = "kana", "thai"
 _SCRIPTS = {
     "chinese": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
@@ -43,8 +45,8 @@ _SHARE_OF_LETTERS, _SHARE_OF_KANA = 0.25, 0.1
 def language_names(languages: Iterable[str]) -> tuple[str, ...]:
     """Convert names or ISO 639-1 codes of languages to English names, sorted.
 
-    `auto` stays, and `none` gives no languages. Raises InvalidInput for an unknown language, and if
-    `auto` or `none` is given with others.
+    `auto` is returned as it is, and `none` gives no languages. Raises InvalidInput for an unknown
+    language, and if `auto` or `none` is given together with other languages.
 
     Examples
     --------
@@ -75,11 +77,12 @@ def known_languages() -> tuple[str, ...]:
 
 
 def listed_stop_words(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), in the spelling of their lists.
+    """Return the stop words of languages (English names) as they are spelled in published lists.
 
     A language without a list has no stop words.
 
-    Raises InvalidInput for Thai without the library of its tokeniser, which has the list.
+    Raises InvalidInput for Thai if the library of its tokeniser is missing, because this library
+    has the list of Thai stop words.
     """
     known, listed = LANGUAGE_MAPPING.values(), set[str]()
     for name in languages:
@@ -91,24 +94,24 @@ def listed_stop_words(languages: Iterable[str]) -> set[str]:
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), split into words by `words`."""
+    """Return the stop words of languages (English names), as the default tokeniser splits them."""
     return {piece for word in listed_stop_words(languages) for piece in words(word)}
 
 
 @functools.cache
 def _stop_words_of_each() -> dict[str, set[str]]:
-    """Return the stop words of each language that has a list; cached, as splitting takes 5 ms."""
+    """Return the stop words of each language that has a list of them; cached, as it takes 5 ms."""
     return {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
 
 
 def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
-    """Find the languages of passages; the language with the most stop words in them comes first.
+    """Find the languages of the passages of a sample; that with the most stop words comes first.
 
-    Languages share stop words. Each further language is judged only by words that no earlier
-    language has, so that Spanish texts are not also in Catalan.
+    Languages share stop words. So each language is judged only by stop words that no language found
+    before it has. Otherwise Spanish texts would also be in Catalan.
 
     terms : terms of a sample, including stop words
-    counts : (passages, terms) sparse
+    counts : (passages, terms) sparse counts of the terms in each passage
 
     Examples
     --------
@@ -144,7 +147,7 @@ def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
 
 
 def unspaced_language(terms: Sequence[str], counts: Any) -> str:
-    """Find the language of texts whose words the default tokeniser cannot find.
+    """Find the language of texts if the default tokeniser cannot split this language into words.
 
     Returns the English name of the language, or an empty text.
 
@@ -152,7 +155,7 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
     least a quarter of the letters must belong to one of these languages.
 
     terms : terms of a sample
-    counts : (terms,) occurrences of each
+    counts : (terms,) number of occurrences of each term
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Named documents: counted passages with the names of their documents."""
+"""Count the passages of documents, and yield the counts with the names of the documents."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 class NamedDocuments:
     """Consecutive documents of a shard.
 
-    counted : their counted passages
+    counted : word counts of the passages of these documents
     first : number of the first document in the shard, from 0
-    ids : (documents,) string array of their names, without nulls
+    ids : (documents,) string array of the names of the documents, without nulls
     texts : the documents: an array, an IdChunk or a table
     """
 
@@ -44,9 +44,9 @@ def read_named(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NamedDocuments]:
-    r"""Count a shard as `read_indexed` does, with the name of each document from `ids_of`.
+    r"""Count the documents of a shard as `read_indexed` does, and yield them with their names.
 
-    A document without a name is named `SHARD#NUMBER`.
+    The names are those that `ids_of` reads. A document without a name is called `SHARD#NUMBER`.
 
     Examples
     --------
@@ -81,11 +81,11 @@ def _named(
 def with_names(
     chunks: Iterable[T], size: Callable[[T], int], names: Iterator[pa.Array], url: str
 ) -> Iterator[tuple[T, int, pa.StringArray]]:
-    """Yield each chunk of a shard with the number of its first document and its documents' names.
+    """Yield each chunk of a shard, the number of its first document, and names of its documents.
 
-    `size` gives the number of documents in a chunk. `names` come from `ids_of`, in batches of any
-    size. A document without a name is named `SHARD#NUMBER`. If there are fewer names than
-    documents, raises ShardError, because the shard has changed.
+    `size` returns the number of documents in a chunk. `names` come from `ids_of`, in batches of any
+    size. A document without a name is called `SHARD#NUMBER`. Raises ShardError if there are fewer
+    names than documents, because the shard must then have changed.
 
     Examples
     --------
@@ -109,6 +109,6 @@ def with_names(
 
 
 def _numbered(url: str, first: int, number: int) -> pa.StringArray:
-    """Make names for `number` documents of a shard without names, from document `first` on."""
+    """Make names for `number` documents without names, from document `first` of a shard on."""
     numbers = pa.array(np.arange(first, first + number)).cast(pa.string())
     return pc.binary_join_element_wise(pa.scalar(f"{url}#", pa.string()), numbers, "")

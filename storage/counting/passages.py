@@ -1,4 +1,4 @@
-"""Passages: parts of texts with a given number of words, cut without a string for each word."""
+"""Cut texts into passages of a given number of words, without making a string for each word."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of texts: their words in order, with a NUL between. Make one with `of`.
+    """Passages of texts, as the words in their order with NUL characters between them.
+
+    Make one with `of`.
 
     content : (bytes,) uint8, UTF-8 of the words, with a NUL after each
-    starts, stops : (passages,) int64, bytes where the words of each passage begin and end
+    starts, stops : (passages,) int64, positions in `content` where each passage begins and ends
     """
 
     content: NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""Readers: convert shards to count batches over a vocabulary."""
+"""Read shards of documents, and count the words of a vocabulary in them, batch by batch."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 class ReadBatch(Generic[_Batch]):
     """Consecutive records of a shard.
 
-    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch, records for
-        `Foundation.prepared`, each with its half
-    outside : number of words, symbols, rows or edges outside of the foundation, which are not
-        counted
-    after : position after the records in the shard
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch: the records, each with the
+        half of the data that it is in, as `Foundation.prepared` takes them
+    outside : number of words, symbols, rows or edges that are not counted, because the foundation
+        of the store, such as its vocabulary, lacks them
+    after : position in the shard after these records
     cutting : seconds that the tokeniser took
     """
 
@@ -75,10 +75,10 @@ def read_shard(
 ) -> Iterator[ReadBatch[CountBatch]]:
     r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
 
-    Raises InvalidInput if there is a policy for token ids, or none for texts. Raises
-    ForeignStatistics if the policy did not make the vocabulary. Raises ShardError if the shard
-    holds texts for a vocabulary of ids or the reverse, cannot be read, has changed (list it again),
-    or has a document on which the tokeniser fails.
+    Raises InvalidInput if a policy is given for token ids, or if none is given for texts. Raises
+    ForeignStatistics if the vocabulary was made by another policy. Raises ShardError if the shard
+    cannot be read, has changed (list it again), holds texts although the vocabulary has ids or the
+    reverse, or has a document on which the tokeniser fails.
 
     Yields at least one batch, or raises. Use the batches only after the iteration has ended without
     an error, which shows that the shard has not changed meanwhile.
@@ -89,7 +89,8 @@ def read_shard(
     policy : the policy that made the vocabulary; None for shards of token ids
     limits : bounds on a document and a batch
     storage_options : options of the fsspec file system
-    start : position to begin at. At the position after a batch, reading goes on with the next batch
+    start : position to begin at; if it is the position `after` of a batch, reading goes on with the
+        next batch
 
     Examples
     --------
@@ -112,7 +113,7 @@ Index = WordIndex | IdIndex | CategoryIndex
 
 
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
-    """Make the index that finds words for `read_indexed`, once for many shards.
+    """Make the index by which `read_indexed` finds words; one index serves many shards.
 
     Raises InvalidInput if a vocabulary of texts has no policy, or another vocabulary has one.
     Raises ForeignStatistics if the policy did not make the vocabulary.
@@ -134,18 +135,18 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
 
 @dataclass(frozen=True)
 class DocumentHalves:
-    """Rule that decides which half each document of a store belongs to.
+    """Rule that assigns each document of a store to one of the two halves of the data.
 
-    by_content : whether the half depends on the counts of a document; otherwise the halves
-        alternate, as for rows of tables, and for documents in stores of earlier formats
-    n_words : only the counts of the first `n_words` words decide; None means all words
+    by_content : whether the half of a document depends on its counts. If not, consecutive documents
+        alternate between the halves, as rows of tables and documents of older stores do
+    n_words : the half depends only on the counts of the first `n_words` words; None means all words
     """
 
     by_content: bool = True
     n_words: int | None = None
 
     def put(self, counted: CountedPassages, first: int) -> CountBatch:
-        """Set the halves of passages; `first` is the number of the first document."""
+        """Assign passages to halves; `first` is the number of their first document."""
         if not self.by_content:
             return counted.halved(odd_in_turn(first, counted.documents)).batch
         if self.n_words is None:
@@ -186,11 +187,11 @@ def read_indexed(
     content: ShardContent | None = None,
     halves: DocumentHalves | None = None,
 ) -> Iterator[ReadBatch[CountBatch]]:
-    """Count a shard over the vocabulary of an index, with the errors of `read_shard`.
+    """Count a shard over the vocabulary of an index; raises what `read_shard` raises.
 
-    If `content` is given, only that content is counted, and changed content raises ShardError.
-    `halves` is the rule for the halves of documents; by default their counts decide, and rows of
-    tables alternate.
+    `content` marks the content that the shard must have; other content raises ShardError. `halves`
+    is the rule for the halves of documents. By default the half of a document depends on its
+    counts, and rows of tables alternate between the halves.
     """
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")
@@ -217,7 +218,7 @@ def _counted(
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
-    """Raise ShardError if the words of a shard are of another kind than those of the vocabulary."""
+    """Raise ShardError unless shard and vocabulary are of one kind, such as texts or token ids."""
     index: type[Index] = WordIndex if vocabulary.token_ids is None else IdIndex
     if vocabulary.policy == CATEGORIES:
         index = CategoryIndex
@@ -253,9 +254,10 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 @contextmanager
 def after_documents(number: int) -> Iterator[None]:
-    """Correct the number of a document on which the tokeniser fails, by adding `number`.
+    """Add `number` to the number of a document on which the tokeniser fails in this block.
 
-    The block numbers its documents from 0, but `number` documents of the shard come before them.
+    The block numbers its documents from 0, although `number` documents of the shard precede them.
+    So the error then has the number that the document has in the shard.
     """
     try:
         yield

@@ -31,11 +31,11 @@ def draw(
 ) -> tuple[list[_Kept], int]:
     """Draw up to `quota` items (at least 1), each equally likely, and count all items.
 
-    The draw does not depend on how items are grouped. The sample has the order of all items.
-    `keep` converts a drawn item for storage, and is called for about
-    `quota * (1 + log(items / quota))` items. `size` returns the bytes of a converted item. When the
-    sample takes more than `room` bytes, keeps a random part of it and lowers the quota. The memory
-    is thus at most `room`, plus the items of one group.
+    Which items are drawn does not depend on how they are grouped. The sample has the order of the
+    stream. `keep` converts a drawn item for storage, and is called for about `quota * (1 +
+    log(items / quota))` items. `size` returns the bytes of a converted item. When the sample takes
+    more than `room` bytes, all but a random part of it is dropped, and the quota becomes lower. So
+    the memory is at most `room`, plus the items of one group.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def draw(
             held[slot] = (seen + place, kept)
         seen += len(group)
         if room is not None and nbytes > room and len(held) > 1:
-            # Keep a random part of the sample, which is again a uniform sample. Choose it with
-            # another seed than the items.
+            # Keep only a random part of the sample, which is again a uniform sample. Choose this
+            # part with another seed than the one by which items are drawn.
             quota = max(1, len(held) * room // nbytes)
             left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
             held = {slot: held[old] for slot, old in enumerate(left)}

@@ -1,4 +1,4 @@
-"""Samples: random passages of shards, counted over their own terms."""
+"""Draw random passages from shards, and count all their terms."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, Re
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 _SHOWN_PHRASES = 5
-_OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a document
+_OBJECT_BYTES = 300  # bytes of the Python objects that hold the ids and counts of one document
 
 
 @dataclass(frozen=True, eq=False)
 class TermSample:
-    """Some passages, and how often each term occurs in each of them.
+    """A sample of passages, and how often each term occurs in each of them.
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
-    documents_seen : number of passages from which the sample was drawn
+    documents_seen : number of all passages from which these were drawn
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds that one thread spent in the tokeniser, and in all of the reading, which
-        includes the tokeniser
-    order : the terms in the order of the texts, if the policy finds phrases
+    seconds : seconds that one thread spent in the tokeniser, and seconds of the whole reading,
+        which include those of the tokeniser
+    order : the terms of each passage in the order of the text, if the policy finds phrases
     """
 
     terms: tuple[str, ...]
@@ -81,16 +81,16 @@ def sample_shard(
 ) -> TermSample:
     """Draw passages of a shard, each equally likely, in one pass.
 
-    Needs memory for the drawn passages and a chunk. The sample is smaller than the quota if it
-    would take more than `limits.pilot_bytes`. Raises InvalidInput if the quota is below 1; or there
-    is a policy for token ids, or none for texts. Raises ShardError if the shard cannot be read, or
-    has changed meanwhile, or the tokeniser fails on it.
+    Needs memory for the drawn passages and one chunk of the shard. The sample is smaller than the
+    quota if it would take more than `limits.pilot_bytes`. Raises InvalidInput if the quota is below
+    1, if a policy is given for token ids, or if none is given for texts. Raises ShardError if the
+    shard cannot be read, if it changes while it is read, or if the tokeniser fails on it.
 
     shard, form, limits, storage_options : as for `read_shard`
     policy : token policy; None for shards of token ids
-    quota : largest number of passages, at least 1; of a smaller shard all are drawn
+    quota : largest number of passages, at least 1; if the shard has fewer, all are drawn
     seed : the same seed draws the same passages of the same shard
-    chunks : number of chunks to draw from, from the beginning; by default all
+    chunks : draw only from this many chunks at the beginning of the shard; by default from all
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
@@ -130,7 +130,8 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
     places = {key: place for place, key in enumerate(terms if ids is None else ids)}
     batches, orders = [], []
     for sample in samples:
-        # the terms of the sample and of the union are sorted, so columns of a passage stay sorted
+        # terms are sorted both in this sample and in the union, so the columns of a passage stay
+        # sorted
         mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
         own = sample.batch
         if sample.order is not None:
@@ -152,9 +153,9 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 
 
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
-    """Remove terms of a sample that are stop words of a policy.
+    """Remove the stop words of a policy from a sample.
 
-    The policy may differ from that of the sample only in having more stop words.
+    The policy must be that of the sample, but may have more stop words.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
     """Count the passages of a sample again, with the phrases of a policy.
 
-    The sample must have the order of its words.
+    The sample must have recorded the order of its words.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
             "the sample does not record the order of words; draw it with a token policy that has "
             "phrase_words"
         )
-    # an empty word replaces words that are not tokens, as no phrase contains it
+    # put an empty word, which no phrase contains, in place of words that are not tokens
     names = [*sample.terms, ""]
     passages = (
         [names[place] for place in order.terms[start:stop].tolist()]
@@ -203,11 +204,11 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def settled(
     sample: TermSample, policy: TokenPolicy, least_often: int
 ) -> tuple[TermSample, TokenPolicy]:
-    """Find the stop words and phrases that a policy asks for, and apply them to a sample.
+    """Find stop words and phrases in a sample if a policy asks for that, and apply them to it.
 
     Returns the new sample and policy.
 
-    A phrase occurs at least `least_often` times.
+    Words become a phrase only if they occur together at least `least_often` times.
     """
     if policy.seeks_languages:
         policy = policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
@@ -231,10 +232,10 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Return findings about the words of a sample, for JSON; empty without findings.
+    """Return facts about the words of a sample for a report, as JSON; may be empty.
 
-    The findings are the tokeniser that the language needs, the share of time that a tokeniser other
-    than the default takes, the number of phrases, and the most frequent phrases.
+    The facts are the tokeniser that the language needs, the share of time that a tokeniser takes if
+    it is not the default, the number of phrases, and the most frequent phrases.
     """
     if policy is None:
         return {}
@@ -263,10 +264,10 @@ def frequencies_of(sample: TermSample) -> TermFrequencies:
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
-    """Count the passages of a sample over a vocabulary, as (passages, n); drops other terms.
+    """Count the n terms of a vocabulary in the passages of a sample: (passages, n) counts.
 
-    Raises ForeignStatistics for a vocabulary of another token policy, or with ids if the sample
-    holds texts.
+    Other terms of the sample are dropped. Raises ForeignStatistics if the vocabulary has another
+    token policy, or has token ids although the sample holds texts.
 
     Examples
     --------
@@ -315,7 +316,7 @@ def _sample_texts(
 def sample_of_passages(
     passages: Iterable[Sequence[str]], policy: TokenPolicy, seen: int
 ) -> TermSample:
-    """Count the tokens of a policy in passages that are given as lists of words.
+    """Count passages that are given as lists of words; keep only words that are tokens of a policy.
 
     Examples
     --------
@@ -334,7 +335,8 @@ def sample_of_passages(
             codes = [known.setdefault(one, len(known)) for one in found]
         return np.array(codes, dtype=np.int32)
 
-    # convert one passage at a time, because words as Python objects take many times their bytes
+    # convert one passage at a time, because words as Python objects take much more memory than
+    # their bytes
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
     # words that are not tokens have the code -1, which indexes the last entry of `places`

@@ -1,4 +1,4 @@
-"""Sets: rows of a shard as sets of features, from a column of lists or columns of 0 and 1."""
+"""Read rows of a shard as sets of features, from a column of lists or from columns of 0 and 1."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class SetsForm:
-    """Columns with the features of a row in a shard.
+    """Which columns of a shard have the features of a row.
 
     columns : one column of features or of lists of features; or several columns of 0 and 1, one for
         each feature
@@ -55,19 +55,20 @@ class SetsForm:
 
     @property
     def listed(self) -> bool:
-        """Whether a row lists its features."""
+        """Whether one column lists the features of a row."""
         return len(self.columns) == 1
 
 
 @dataclass(frozen=True, eq=False)
 class SetReader:
-    """Reads the shards of a store of sets.
+    """Reads the shards of a store whose records are sets of features.
 
     form : the format of the shards
     sets : the columns of features
     features : the counted features
     limits, storage_options : as for any reader
-    by_content : whether the half of a row depends on its features; otherwise rows alternate
+    by_content : whether the half of a row depends on its features; otherwise consecutive rows
+        alternate between the halves
     """
 
     form: ShardFormat
@@ -100,7 +101,7 @@ class SetReader:
 def counted(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[CountBatch, int]:
-    """Count the rows of a table, and the number of features outside of the vocabulary.
+    """Count the features in each row of a table; also return how many features are unknown.
 
     Examples
     --------
@@ -117,9 +118,10 @@ def counted(
 def _places(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the start of each row, the features, and the number of unknown features.
+    """Return the features of all rows in one array, and where each row starts in it.
 
-    The features of all rows are in one array, in which -1 is an unknown feature.
+    Returns the starts, the array, in which -1 is an unknown feature, and the number of unknown
+    features.
     """
     if sets.listed:
         [name] = sets.columns

@@ -1,4 +1,4 @@
-"""Tokens: the words of a text that are counted."""
+"""Token policy: which words of a text are tokens, the words that are counted."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from streaming_moments.storage.counting.tokenisers.registry import (
 
 @dataclass(frozen=True)
 class TokenPolicy:
-    """Tokeniser, choice of the words that are tokens, and the length of passages.
+    """How texts become tokens: the tokeniser, which words are tokens, and the length of passages.
 
-    Stop words are stored in full, so a policy from a store always counts in the same way, even if
-    the stop-word lists change.
+    A policy stores all its stop words. So a policy from a store always counts in the same way, even
+    if a later release has other lists of stop words.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class TokenPolicy:
         Raises
         ------
         InvalidInput
-            The description comes from another version of the tokeniser, or has other fields.
+            The object comes from another version of the tokeniser, or has other fields.
 
         Examples
         --------
@@ -250,7 +250,7 @@ class TokenPolicy:
 
     @property
     def of_whole_texts(self) -> TokenPolicy:
-        """The policy that does not cut texts into passages."""
+        """The same policy, but with each text as one passage."""
         return replace(self, passage_words=None)
 
     @property
@@ -264,17 +264,17 @@ class TokenPolicy:
 
     @property
     def probe(self) -> str:
-        """Digest of words that the tokeniser finds in this process.
+        """Digest of the words that the tokeniser finds in a test text in this process.
 
         Empty for the default tokeniser, or if the tokeniser is missing.
         """
         return "" if self.is_compiled or not self.runs_here else probed(self.tokeniser)
 
     def require_probe(self, made: str) -> None:
-        """Raise TokeniserMissing if the tokeniser finds other words than in the process of `made`.
+        """Raise TokeniserMissing if the tokeniser finds other words here than in another process.
 
-        `made` is the `probe` of another process, in which a user's function may have other code
-        under the same version.
+        `made` is the `probe` of the other process. There, the function of a user may have other
+        code, but the same version.
         """
         if made and probed(self.tokeniser) != made:
             raise TokeniserMissing(
@@ -286,9 +286,10 @@ class TokenPolicy:
     def splitter(self) -> Splitter:
         """Make the function that cuts texts into words, for one thread.
 
-        If the policy has phrases, and not the default tokeniser, words have "-" in place of "_",
-        which joins the words of phrases. Raises TokeniserMissing if the tokeniser is missing here
-        or has another version. The function raises TokeniserFailed as `words_by` does.
+        If the policy has phrases, words of tokenisers other than the default one get "-" in place
+        of "_", because "_" joins the words of phrases. Raises TokeniserMissing if the tokeniser is
+        missing on this machine, or has another version here. The function raises TokeniserFailed as
+        `words_by` does.
         """
         if self.is_compiled:
             return words
@@ -300,12 +301,12 @@ class TokenPolicy:
         return lambda text: words_by(split, self.tokeniser, text)
 
     def words(self, text: str) -> list[str]:
-        """Cut a text into words, tokens or not, in order; errors as in `splitter`."""
+        """Cut a text into words, also those that are not tokens; raises what `splitter` raises."""
         return [*self.splitter()(text)]
 
     @property
     def seeks_languages(self) -> bool:
-        """Whether languages must still be found in a sample of the texts."""
+        """Whether the languages of the texts must still be found in a sample."""
         return AUTO in self.languages
 
     def in_languages(self, found: Iterable[str]) -> TokenPolicy:
@@ -367,7 +368,9 @@ class TokenPolicy:
         return [found[start : start + self.passage_words] for start in starts]
 
     def tokens_in(self, found: Sequence[str]) -> list[str]:
-        """Return the tokens among the words of a passage: phrases, and words that `filtered` keeps.
+        """Return the tokens among the words of a passage.
+
+        Tokens are phrases, and words that `filtered` keeps.
 
         Examples
         --------
@@ -409,7 +412,7 @@ class TokenPolicy:
 
 
 def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
-    """Return stop words as the tokeniser spells them, such as their stems."""
+    """Return stop words as the tokeniser changes them, for example to their stems."""
     if tokeniser.name == COMPILED:
         return {piece for word in stop_words for piece in words(word)}
     split, spelled = tokeniser.splitter(), set[str]()

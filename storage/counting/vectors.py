@@ -1,4 +1,4 @@
-"""Vectors: rows of numbers of a shard, from one column of lists or from several columns."""
+"""Read rows of a shard as vectors of numbers, from one column of lists or from several columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PILOT_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class VectorsForm:
-    """Columns with the numbers of a row in a shard.
+    """Which columns of a shard have the numbers of a row.
 
     columns : one column of lists of numbers, or several columns of numbers; for shards that are
         arrays, any one name
@@ -63,7 +63,7 @@ class VectorsForm:
 
 @dataclass(frozen=True, eq=False)
 class NumberRows:
-    """Rows of numbers of different widths.
+    """Rows of numbers, which may have different widths.
 
     widths : (rows,) int64, number of entries of each row; 0 for a missing row
     values : (sum of widths,), NaN for a missing number
@@ -89,9 +89,10 @@ class NumberRows:
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors(ReadBatch[VectorBatch]):
-    """Consecutive records of a shard, and a mask of the valid rows of numbers.
+    """Consecutive rows of a shard, without those that are not valid vectors.
 
-    `kept` is the (records,) mask, and `outside` the number of records that are not valid.
+    A valid row has the right number of numbers, all of them finite. `kept` is the mask of valid
+    rows among all rows that were read, and `outside` the number of the other rows.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
@@ -101,7 +102,8 @@ class ReadVectors(ReadBatch[VectorBatch]):
 class VectorReader:
     """Reads the shards of a store of vectors with `dimension` numbers in each row.
 
-    If `by_content`, the half of a row depends on its numbers; otherwise rows alternate.
+    Each row is in one of two halves of the data. If `by_content`, its half depends on its numbers;
+    otherwise consecutive rows alternate between the halves.
     """
 
     form: ShardFormat
@@ -116,7 +118,8 @@ class VectorReader:
     ) -> Iterator[ReadVectors]:
         """Read batches of a shard from a position on.
 
-        Raises ShardError for a bad row if bad rows are refused.
+        Raises ShardError for a row with another width, or with a missing or infinite number, if the
+        store refuses such rows.
         """
         options = self.storage_options
         columns = self.vectors.columns
@@ -175,7 +178,7 @@ def sample_vectors(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> NumberRows:
-    """Draw rows of a shard, each equally likely, in one pass; raises as `sample_rows`."""
+    """Draw rows of a shard, each equally likely, in one pass; raises what `sample_rows` raises."""
     table = sample_rows(
         shard, form, vectors.columns, quota, seed, limits, storage_options, even=True
     )
@@ -185,14 +188,14 @@ def sample_vectors(
 def pilot_of(
     samples: Sequence[NumberRows], most: int, seed: int, room: int | None = None
 ) -> tuple[NDArray[np.float64], int]:
-    """Return the (N, d) rows of the most common width, and the number of other rows.
+    """Return those sampled rows that have the most common width, and the number of other rows.
 
     Raises InvalidInput if no row holds numbers.
 
     samples : samples of shards
-    most : largest number of rows, which take at most `PILOT_BYTES`; if there are more rows, some of
-        them are drawn
-    seed : seed of the draw
+    most : return at most this many rows, and at most `PILOT_BYTES`; if there are more, some are
+        drawn
+    seed : seed with which these are drawn
     room : largest size of the rows in bytes, if it is less than `PILOT_BYTES`
     """
     widths = np.concatenate([one.widths for one in samples])
@@ -235,7 +238,10 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
 
 
 def _read(array: pa.Array) -> pa.Array:
-    """Parse texts as numbers, with null for other texts; other arrays stay unchanged."""
+    """Parse an array of texts as numbers, with null for texts that are not numbers.
+
+    An array of another type is returned unchanged.
+    """
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
     if not any(of(array.type) for of in kinds):
         return array
@@ -246,7 +252,7 @@ def _read(array: pa.Array) -> pa.Array:
 
 
 def _number(text: str | None) -> float | None:
-    if text is None or "_" in text:  # `float` accepts 1_0, which is not a number in data files
+    if text is None or "_" in text:  # `float` accepts "1_0", but in data files that is not a number
         return None
     try:
         return float(text)

@@ -1,4 +1,4 @@
-"""Views: three columns of a shard, counted for the same records."""
+"""Read records with three views: columns of a shard whose words are counted together."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _TEXT = ":text"
 class ViewsForm:
     """The three columns of a shard that are views.
 
-    `texts` says whether each column holds texts, whose words are counted. In other columns each
-    value is a word.
+    `texts` says for each column whether it holds texts, which are split into words. In other
+    columns each value is one word.
     """
 
     columns: tuple[str, str, str]
@@ -83,8 +83,9 @@ class ViewReader:
     """Reads the shards of a store of views.
 
     indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
-    given : columns to read, by default all; records lack the other columns
-    by_content : whether the half of a record depends on its words; otherwise records alternate
+    given : columns to read, by default all; in the other columns, each record then has no words
+    by_content : whether the half of a record depends on its words; otherwise consecutive records
+        alternate between the halves of the data
     """
 
     form: ShardFormat
@@ -105,7 +106,7 @@ class ViewReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
-        """Make a reader of the shards of a store with this foundation."""
+        """Make a reader for a store; its foundation has the vocabularies of the views."""
         made = cls.over(form, views, foundation.vocabularies, limits, storage_options)
         return replace(made, by_content=foundation.by_content)
 
@@ -118,7 +119,7 @@ class ViewReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
-        """Make a reader of records over the vocabularies of their views."""
+        """Make a reader that counts the words of three vocabularies, one for each view."""
         indices = tuple(
             WordIndex.of(own, views.policy) if text else words_of(own)
             for own, text in zip(words, views.texts, strict=True)
@@ -142,7 +143,7 @@ class ViewReader:
             yield ReadBatch(batch.halved(odd), outside, after)
 
     def counted(self, table: pa.Table, url: str) -> tuple[ViewBatch, int]:
-        """Count the rows of a table, and the words outside of the vocabularies."""
+        """Count the words in each row of a table; also return how many words are unknown."""
         counted = [self._view(table, place, url) for place in range(3)]
         return ViewBatch(*(view for view, _ in counted)), sum(outside for _, outside in counted)
 
@@ -166,7 +167,7 @@ class ViewReader:
 
 
 def text_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a column of texts for `count_column`."""
+    """Convert a column to texts, as `count_column` takes them."""
     return column.cast(pa.large_string())
 
 
@@ -182,8 +183,8 @@ def sample_rows(
 ) -> pa.Table:
     """Draw rows of a shard, each equally likely, in one pass, and keep their order.
 
-    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. `even` and
-    errors are as for `read_tables`.
+    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. For `even`
+    see `read_tables`, whose errors are raised, too.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None
@@ -194,8 +195,8 @@ def sample_rows(
         # promote types, so that a column with only nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
-        # each row has a random key; for any number, the rows with the smallest keys are a uniform
-        # sample
+        # each row has a random key; the rows with the smallest keys are a uniform sample of any
+        # size
         if held.nbytes > limits.pilot_bytes:
             quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:
@@ -228,13 +229,14 @@ def column_frequencies(
 def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> TermFrequencies:
     known: dict[str, int] = {}
     counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # convert one text at a time, because words as Python objects take many times their bytes
+    # convert one text at a time, because words as Python objects take much more memory than their
+    # bytes
     for place in range(rows):
         words = policy.tokens_in(words_in(passages[place]))
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            # at least double the arrays, so that they grow rarely
+            # make the arrays at least twice as long, so that this happens rarely
             more = np.zeros(len(known), np.int64)
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often

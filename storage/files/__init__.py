@@ -1,4 +1,4 @@
-"""Files at a URL: written as a whole, listed, and sealed by a hash."""
+"""Files at a URL: write them as a whole, list them, and seal them by a hash."""
 
 from streaming_moments.storage.old_exports import old_exports
 

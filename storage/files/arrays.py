@@ -1,6 +1,6 @@
-"""Zarr v3 arrays as files in memory: this module encodes and decodes them, folders store the bytes.
+"""Encode and decode Zarr v3 arrays as files in memory; the bytes are written and read elsewhere.
 
-So the hashed bytes are exactly the bytes that are written and read, on every storage.
+So a hash of these bytes is a hash of exactly what is written and read, on every storage.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
-_KINDS = "biuf"  # kinds of NumPy types that are read without Zarr
+_KINDS = "biuf"  # booleans, integers and floats: arrays of these types are read without Zarr
 _CHECK = 4  # size of a CRC-32C in bytes
-_SIZE = slice(4, 8)  # bytes of a blosc header that hold the decompressed size
+_SIZE = slice(4, 8)  # where the header of a blosc chunk has the decompressed size
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,9 @@ class ArraySpec:
     """How an array is stored.
 
     chunks : shape of a chunk
-    compressed : whether bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
-    dimensions : names of the axes, with which xarray opens the group
+    compressed : whether the bytes of a chunk are shuffled and compressed by LZ4; in any case a
+        chunk ends with its CRC-32C
+    dimensions : names of the axes, which xarray shows
     """
 
     shape: tuple[int, ...]
@@ -54,7 +55,7 @@ class ArraySpec:
 def encode_metadata(
     specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]
 ) -> dict[str, bytes]:
-    """Encode the metadata of a group and its arrays as files, by path, exactly as Zarr does."""
+    """Return the metadata files of a group and its arrays, by path, exactly as Zarr writes them."""
     described: dict[str, Any] = {_GROUP: _described_group(dict(attributes))}
     for name, spec in specs.items():
         described[f"{name}/{_GROUP}"] = _described(spec)
@@ -64,10 +65,11 @@ def encode_metadata(
 def encode_chunks(
     specs: Mapping[str, ArraySpec], chunks: Mapping[str, NDArray[Any]], index: int = 0
 ) -> dict[str, bytes]:
-    """Encode the chunks at place `index` of the first axis as files, by path, exactly as Zarr does.
+    """Return the files of chunks, by path, exactly as Zarr writes them.
 
-    Zarr takes ten times as long, mostly to pass each small chunk to another thread. The chunks
-    span all axes but the first: pass a whole chunk, or a whole array that has one chunk.
+    `chunks` has one chunk of each array: the one at place `index` of the first axis. It spans all
+    other axes; an array of one chunk is given whole. Zarr would take ten times as long, mostly to
+    pass each small chunk to another thread.
     """
     files = {}
     for name, entries in chunks.items():
@@ -80,17 +82,17 @@ def encode_chunks(
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """Arrays of a group, given as files in memory by path; errors name the source `where`.
+    """Reads arrays of a Zarr group, whose files are in memory, by path; errors name it `where`.
 
-    Files in the form of this package are decoded without Zarr, because importing Zarr takes longer
-    than reading the files. Zarr decodes all others.
+    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
+    than to read the files. Zarr decodes all other files.
     """
 
     files: Mapping[str, bytes]
     where: str
 
     def chunk(self, name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-        """Read the chunk at place `index` of the first axis; the caller may change the array."""
+        """Read the chunk at place `index` of the first axis; the caller may change the result."""
         found = self.attempt(lambda: _chunk(self.files, name, spec, index))
         if found is not None:
             return found
@@ -101,8 +103,8 @@ class StoredGroup:
             spec.dtype,
         ):
             raise StoreError(
-                f"{self.where}/{name} is {stored.shape} of {stored.dtype} instead of {spec.shape} "
-                "of int64; restore it from a copy"
+                f"{self.where}/{name} has shape {stored.shape} and type {stored.dtype} instead of "
+                f"{spec.shape} and int64; restore it from a copy"
             )
         return self._entries(name, slice(index, index + 1))
 
@@ -112,7 +114,7 @@ class StoredGroup:
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """Call `read`, which decodes without Zarr; None if a file is not in this package's form."""
+        """Call `read`, which decodes without Zarr; None if this package did not write the file."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):
@@ -139,7 +141,7 @@ class StoredGroup:
 
 
 def decode(files: Mapping[str, bytes], where: str) -> zarr.Group:
-    """Open the files as a Zarr group."""
+    """Open files in memory as a Zarr group; raise StoreError if they are not one."""
     buffers: dict[str, Buffer] = {
         path: cpu.Buffer.from_bytes(content) for path, content in files.items()
     }
@@ -156,7 +158,7 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
     try:
         found = group.get(name)
     except (ValueError, KeyError, TypeError) as error:
-        # the array has an unknown codec or type, or its JSON is truncated
+        # the codec or type of the array is unknown, or its JSON is cut off
         raise StoreError(
             f"{where}/{name} is not a valid array ({error}); restore it from a copy"
         ) from error
@@ -170,8 +172,8 @@ def read_whole(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read all arrays of a group by name, each with one chunk, and the attributes of the group.
 
-    Files in the form of this package are decoded without Zarr, because importing Zarr takes longer
-    than reading the files.
+    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
+    than to read the files.
     """
     stored = StoredGroup(files, where)
     found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})
@@ -188,7 +190,7 @@ def read_whole(
 
 
 def chunk_path(name: str, spec: ArraySpec, index: int = 0) -> str:
-    """Return the path of a chunk in its group.
+    """Return the path, within its group, of the chunk at place `index` of the first axis.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def chunk_path(name: str, spec: ArraySpec, index: int = 0) -> str:
 
 
 def magnitude(array: NDArray[np.int64]) -> int:
-    """Return the largest magnitude of the entries, 0 without entries."""
+    """Return the largest absolute value of the entries of an array; 0 for an empty array."""
     return max(int(array.max()), -int(array.min())) if array.size else 0
 
 
@@ -217,11 +219,12 @@ def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
 
 
 def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-    """Read a chunk of an array; raise ValueError if it is damaged or its metadata differs."""
+    """Read a chunk of an array; raise ValueError if it is damaged, or has other metadata."""
     import google_crc32c
 
     described = json.loads(files[f"{name}/{_GROUP}"])
-    described.pop("dimension_names", None)  # ignore names of axes, which are for other readers
+    # ignore the names of the axes, which are for other readers such as xarray
+    described.pop("dimension_names", None)
     if np.dtype(spec.dtype).kind not in _KINDS or described != _described(spec, named=False):
         raise ValueError(name)
     if not all(spec.shape):
@@ -232,7 +235,8 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
         raise ValueError(name)
     found = np.empty(spec.chunks, _little(spec.dtype))
     if spec.compressed:
-        # check the size first, because blosc would leave the rest of the array uninitialised
+        # check the decompressed size first: if it is too small, blosc would leave the rest of the
+        # array uninitialised
         if int.from_bytes(content[_SIZE], "little") != found.nbytes:
             raise ValueError(name)
         blosc.decompress(content, found)
@@ -246,13 +250,13 @@ def _encoded(entries: NDArray[Any], spec: ArraySpec) -> bytes:
     import google_crc32c
     import numcodecs.blosc as compressor
 
-    # use one thread, as Zarr does: several would write the parts of a chunk in random order
+    # use one thread, as Zarr does: several threads would write the parts of a chunk in random order
     compressor.use_threads = False
     whole = np.ascontiguousarray(entries, dtype=_little(spec.dtype)).reshape(spec.chunks)
     if spec.compressed:
         # Most counts need only one of their eight bytes, and shuffling puts the zeros of the other
-        # bytes together. Compressing and decompressing take a quarter of the time of zstd at level
-        # 1, and the files are a fifth larger.
+        # bytes together. Compared to zstd at level 1, LZ4 takes a quarter of the time, and its
+        # files are a fifth larger.
         content: bytes = compressor.compress(whole, b"lz4", 5, compressor.SHUFFLE, 0)
     else:
         content = whole.tobytes()

@@ -1,4 +1,4 @@
-"""Back ends of storage: properties of each fsspec client, and the errors that it raises."""
+"""Properties of each kind of storage and its fsspec client, such as the errors that it raises."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from streaming_moments.storage.lazy_libraries import pa
 
 @dataclass(frozen=True)
 class Backend:
-    """Properties of a back end.
+    """Properties of a kind of storage, such as S3, and of its fsspec client.
 
     protocols : its names in URLs
-    creates : how it creates a file so that one of two writers is refused: by a "link" on a local
-        disk, in one "step" in memory, or by the "condition" of a put, which its client sends for
-        mode="create". "look" only checks beforehand, so two writers may both succeed
+    creates : how it creates a file so that one of two writers is refused: "link" by a link on a
+        local disk, "step" by one atomic step in memory, "condition" by a condition of the put
+        request, which the client sends for mode="create". With "look", it is only checked before
+        whether the file exists, so two writers may both succeed
     buckets : whether paths begin with a bucket, which may not exist
-    content_type : the client's option for the type of a file, so that a browser shows a page
-        instead of storing it; empty without such an option
-    in_chunks : whether its client sends a large file in several requests, of which only the first
-        has the condition
-    parts_at_once : the client's option for the number of parts of a file that it reads at a time.
-        Unless it is 1, the client asks for the size of each file first, and the parts may come from
-        different contents; empty without such an option
-    connections : the client's option for connections, and the settings that this package gives it
+    content_type : name of the client's option for the type of a file, by which a browser knows that
+        it is a page to show; empty if there is no such option
+    in_chunks : whether the client sends a large file in several requests, of which only the first
+        has the condition of `creates`
+    parts_at_once : name of the client's option for the number of parts of a file that it reads at a
+        time. Unless this is 1, the client first asks for the size of each file, and if the file is
+        replaced meanwhile, the parts may come from different contents. Empty if there is no such
+        option
+    connections : name of the client's option for connections, and the settings in it that this
+        package makes
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
-    remedies : remedy of an error, by the beginning of its name or of its text
+    remedies : beginnings of the name or the text of an error, each with what a user can do about it
     needs : package of the client, and the extra that installs it
     """
 
@@ -85,7 +88,7 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # with the default of ten connections, 60 of the 70 files of a segment would wait
+        # allow more than the default of ten connections, because a segment has 70 files
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
@@ -131,12 +134,12 @@ BACKENDS = (
     ),
 )
 _ANY_OTHER = Backend()
-# Keys under which file systems report the time of writing.
+# Keys of fsspec's information on a file under which clients report when it was written.
 TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
-    """Return the back end of a file system; unknown ones can be read and written.
+    """Return the properties of a file system; an unknown one gets those of `Backend()`.
 
     Examples
     --------
@@ -149,12 +152,12 @@ def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
 
 
 def is_local(protocol: str) -> bool:
-    """Whether a protocol names the disks of this machine."""
+    """Whether the protocol of a URL means the disks of this machine."""
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
 
 
 def require_bucket_name(url: str) -> str:
-    """Return a URL unchanged; raises InvalidInput if it lacks the bucket that it needs.
+    """Return a URL unchanged; raise InvalidInput if its protocol needs a bucket and it has none.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def lacks_client(protocol: str) -> str | None:
 
 
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options of a client, with enough connections for many small files.
+    """Return the options given for a client, and one that allows enough connections for many files.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remedy_of(error: BaseException) -> str | None:
-    """Return the remedy of an error of a client; None for errors without a special remedy.
+    """Return what a user can do about an error of a client; None if nothing special is known.
 
     Examples
     --------
@@ -219,7 +222,7 @@ def remedy_of(error: BaseException) -> str | None:
     if lacks_space(error):
         return "free some space, then run this again"
     if isinstance(error, PermissionError):
-        # only errors of local disks have an errno
+        # an error without an errno is not from a local disk, but from the client of an object store
         local = isinstance(error.errno, int)
         return _permissions(error) if local else "check the credentials and their permissions"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
@@ -229,14 +232,14 @@ def remedy_of(error: BaseException) -> str | None:
 
 
 def _permissions(error: PermissionError) -> str:
-    """Return the remedy for a refused permission; on a local disk it names user and owner."""
+    """Return what to do about a refused permission on a local disk; names both users."""
     if os.name != "posix":
         return "check the permissions"
     told = f"check the permissions: this process runs as user {os.geteuid()}"
     if not isinstance(error.filename, str):
         return told
-    # name the owner of the nearest folder that can be seen: the file may not exist yet, and its
-    # folder may be closed to this process
+    # name the owner of the file, or of the nearest folder above it that can be seen: the file may
+    # not exist yet, and its folder may be closed to this process
     for place in (error.filename, *map(str, PurePath(os.path.abspath(error.filename)).parents)):
         try:
             found = os.stat(place)
@@ -249,7 +252,7 @@ def _permissions(error: PermissionError) -> str:
 
 
 def lacks_space(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, says that a disk or quota is full."""
+    """Whether an error, or its cause, says that a disk is full or a quota is used up."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
@@ -258,7 +261,7 @@ def lacks_space(error: BaseException | None) -> bool:
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that the system, Arrow and clients of object stores raise."""
+    """Return the errors that the operating system, Arrow and clients of object stores raise."""
     # Clients of object stores raise errors that are not an OSError. Look up only the errors of
     # clients that are already loaded, because no others can occur.
     clients = dict.fromkeys(error for one in BACKENDS for error in one.errors)

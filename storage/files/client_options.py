@@ -1,4 +1,4 @@
-"""Remedies for options that clients of object stores refuse: unknown names, wrong endpoints."""
+"""Say what to do about storage options that a client refuses, such as an unknown option."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from streaming_moments.printing.nearest import guess
 _UNKNOWN = re.compile(r"(.*?)(?:\(\) got an|Got) unexpected keyword argument '(\w+)'")
 _ENDPOINT = re.compile("Custom endpoint `(.*)` was not a valid URI")
 _OTHERWISE = "correct or remove this option in --storage-options or [storage_options]"
-# For each function that can refuse an option: the functions whose arguments are the valid options.
+# Each key is a function of a client that can refuse an option. Its values are the functions whose
+# arguments are the valid options.
 _TAKES = {
     "AioSession.__init__": ("s3fs:S3FileSystem.__init__",),
     "AioSession._create_client": ("botocore.session:Session.create_client",),
-    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # errors of Config name no function
+    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # errors of Config do not name a function
     "ClientSession._request": (
         "aiohttp:ClientSession._request",
         "fsspec.implementations.http:HTTPFileSystem.__init__",
@@ -27,7 +28,7 @@ _NOT_OPTIONS = {"self", "args", "kwargs", "str_or_url", "method"}
 
 
 def unknown_option(error: BaseException) -> str | None:
-    """Return the unknown option that a client refused; None for other errors.
+    """Return the name of the unknown option that a client refused; None for other errors.
 
     Examples
     --------

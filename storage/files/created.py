@@ -12,21 +12,24 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """It is unknown if a file was written, or would survive a power cut; nothing was deleted."""
+    """It is unknown if a file was written, or if it would survive a power cut.
+
+    Nothing was deleted.
+    """
 
 
 def create_once(
     folder: Folder, name: str, content: bytes, attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> bytes | None:
-    """Create a file unless it exists; return the existing content if another writer was first.
+    """Create a file unless it exists; if another writer was first, return the content of that file.
 
-    Returns None if this content is stored durably. After an error, reads the file to find out
-    whether it was written. Two writers of one name must write different content, or content that is
-    valid for both. If nothing was written, tries again, up to `attempts` times. `delay` is the
-    scale of the growing random waits between attempts, in seconds.
+    Returns None if `content` is stored durably. After an error, the file is read to find out
+    whether it was written. So two writers of one name must write different content, or content that
+    is valid for both. If nothing was written, it is tried again, up to `attempts` times. The waits
+    between attempts are random and grow; `delay` is their scale in seconds.
 
-    Raises CreationUnknown if the creation failed and the file cannot be read, or is written but
-    cannot be synced. Raises StoreError if nothing is written.
+    Raises CreationUnknown if an attempt failed and the file cannot be read, or if the file is
+    written but cannot be synced to disk. Raises StoreError if nothing is written.
 
     Examples
     --------
@@ -58,7 +61,7 @@ def create_once(
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
-    """Create a file as `create_once` does, but return the error if no file was written."""
+    """Try once to create a file as `create_once` does; return the error if no file was written."""
     try:
         folder.create(name, content)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""File systems: opened without cached listings, with errors that name the shard."""
+"""Open fsspec file systems without cached listings; make their errors name the shard."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-# secret values of fewer characters are not masked, because that would garble messages
+# secret values shorter than this are not masked in messages, because many words would contain them
 _SHORTEST_SECRET = 4
 
 
 @dataclass(frozen=True)
 class FileState:
-    """State of one file in a listing; it differs if the file was written again.
+    """State of one file when it was listed; after the file is written again, its state is another.
 
     path : path within the file system. Never shown, as it may be a whole presigned URL.
     size : stored size in bytes
     etag : the storage's ETag of the content
-    modified : time of the last change as the storage writes it. On a local disk also the inode,
-        which changes with a replacement. Empty if the storage has neither.
+    modified : time of the last change, in the spelling of the storage. On a local disk also the
+        inode, which is another one if the file was replaced. Empty if the storage has no such time.
     """
 
     path: str = field(repr=False)
@@ -61,14 +61,14 @@ class FileState:
 
 
 def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
-    """List the files in a folder and below, sorted by path; otherwise like `each_file_under`."""
+    """List the files in a folder and its subfolders as `each_file_under` does, sorted by path."""
     return sorted(each_file_under(fs, path, url), key=lambda state: state.path)
 
 
 def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[FileState]:
-    """Yield files in a folder and below, in any order, without hidden ones.
+    """Yield the files in a folder and its subfolders, in any order; skip hidden ones.
 
-    Raises ShardError for a link to a folder, because following links might never end.
+    Raises ShardError for a link to a folder, because to follow such links might never end.
     """
     for name, info in find_each(fs, path):
         relative = name[len(path) :]
@@ -90,16 +90,16 @@ def file_state(fs: fsspec.AbstractFileSystem, path: str) -> FileState:
 def open_file_system(
     url: str, storage_options: Mapping[str, object] | None
 ) -> tuple[fsspec.AbstractFileSystem, str]:
-    """Return the file system of a URL, without cached listings, and the path within it.
+    """Return the file system of a URL, without cached listings, and the path in the file system.
 
-    Raises ShardError if the protocol is unknown, or its package is not installed. Raises
-    InvalidInput if the URL has a user name or a password, or lacks its bucket.
+    Raises ShardError if the protocol is unknown, or if the package that it needs is not installed.
+    Raises InvalidInput if the URL has a user name or a password, or lacks a bucket that it needs.
     """
     require_no_user(url)
     require_bucket_name(url)
     scheme, mark, rest = url.partition("://")
     if mark:
-        # fsspec recognises protocols only in lower case
+        # write the protocol in lower case, because fsspec recognises no other
         url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
         # replace several slashes at the beginning, because POSIX would keep two of them, and the
@@ -112,8 +112,8 @@ def open_file_system(
         )
     if isinstance(storage_options, NotedOptions):
         storage_options.used = True
-    # fsspec uses the same client again for the same options, because a new client would cost 0.3 s
-    # for each shard. This is safe, because listings are not cached.
+    # fsspec returns the same client for the same options. That saves 0.3 s for each shard, and is
+    # safe, because the client does not cache listings.
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
     try:
@@ -127,7 +127,7 @@ def open_file_system(
 
 
 class _ReadApart(MemoryFileSystem):  # type: ignore[misc]
-    """Files in memory, with a position for each reader.
+    """File system in memory in which each reader of a file has its own position.
 
     `MemoryFileSystem` gives all readers of a file one object, so that each moves the position of
     the others.
@@ -139,13 +139,16 @@ class _ReadApart(MemoryFileSystem):  # type: ignore[misc]
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Return the absolute path of a local file, else its URL with the main name of the protocol."""
+    """Return the absolute path of a local file, or the URL of a file elsewhere.
+
+    If the protocol has several names, the URL has the main one.
+    """
     local = backend_of(fs).is_local
     return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
 
 
 def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
-    """Raise ShardError if the bucket of an object store's path does not exist."""
+    """Raise ShardError if a path is in a bucket of an object store that does not exist."""
     bucket = path.strip("/").split("/")[0]
     if not backend_of(fs).buckets or not bucket:
         return
@@ -156,9 +159,9 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
             url, f"the bucket {bucket!r} does not exist; create it, or check the URL and endpoint"
         ) from error
     except storage_errors():
-        # continue, because whether a bucket exists is unknown without permission to look at it
+        # continue, because without permission to look at a bucket it is unknown whether it exists
         return
-    except ValueError as error:  # a client refuses its options, such as an endpoint
+    except ValueError as error:  # the client refuses one of its options, such as an endpoint
         remedy = remedy_of(error)
         if remedy is None:
             raise
@@ -167,7 +170,7 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
-    """Make the state of a file from its information in fsspec.
+    """Make the state of a file from what fsspec's `info` returns.
 
     Examples
     --------
@@ -183,9 +186,10 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 
 @contextmanager
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Convert errors of the system, Arrow and object stores to a ShardError.
+    """Convert errors of the operating system, Arrow and object stores in the block to a ShardError.
 
-    The error names the shard. For a presigned URL it has no cause, which would show the URL.
+    The error names the shard. If the shard has a presigned URL, the error has no cause, because the
+    cause would show this URL.
 
     Examples
     --------
@@ -201,7 +205,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     except FileNotFoundError as error:
         why, absent = error.__cause__, isinstance(error.__cause__, FileNotFoundError)
         if _is_web(url) and isinstance(why, Exception) and not (absent or _is_404(why)):
-            # the HTTP client reports every error as a missing file, such as a refused connection
+            # the HTTP client reports every error, such as a refused connection, as a missing file
             reason = f"cannot be read ({one_line(why, storage_options)})"
             do = remedy_of(why) or "check the URL, and that its server answers"
             _raise_from(why, url, ShardError(name, f"{reason}; {do}"))
@@ -219,11 +223,11 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
 
 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
-    """Raise an error whose cause can be pickled and hides signatures of URLs."""
+    """Raise `failure` with a cause that can be pickled and does not show the signature of a URL."""
     cause: Exception | None = error
     if _is_web(url):
-        # an error of an HTTP client contains the request, which cannot be pickled and shows the
-        # whole URL
+        # leave out parts of the error: that of an HTTP client contains the request, which cannot be
+        # pickled and shows the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:
@@ -244,7 +248,7 @@ _OF_THE_DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQU
 
 
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
-    """Return the first line of an error, with storage options and secrets of URLs masked.
+    """Return the first line of the message of an error; mask storage options and secrets of URLs.
 
     Examples
     --------
@@ -254,7 +258,8 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     'Permission denied'
     """
     if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
-        # leave out the file, which can be a temporary one; the caller's message names the shard
+        # leave out the name of the file, which can be a temporary one; the message of the caller
+        # names the shard
         return error.strerror
     if (option := unknown_option(error)) is not None:
         return f"unknown option {option!r}"

@@ -1,4 +1,4 @@
-"""Folder: named files under a URL, each read and written as a whole."""
+"""Folder: files under a URL; each file is read and written as a whole."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLOCK = "clock"
 class StoredFile:
     """One file in a listing: its path within the listed folder, and its size in bytes.
 
-    `modified` is the time of writing by the clock of the storage.
+    `modified` is the time at which the file was written, by the clock of the storage.
     """
 
     path: str
@@ -57,7 +57,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Folder:
-    """Files under a URL. Each process that unpickles it opens its file system again.
+    """Files under a URL. A process that unpickles a Folder opens its file system again.
 
     Make one with `at`.
 
@@ -79,8 +79,8 @@ class Folder:
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
         """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
-        Raises StoreError if the URL holds credentials or lacks its bucket, or if its protocol is
-        unknown or not installed.
+        Raises StoreError if the URL has credentials or lacks a bucket that it needs, if its
+        protocol is unknown, or if the package for the protocol is not installed.
         """
         try:
             require_no_secret(url)
@@ -100,7 +100,7 @@ class Folder:
 
     @property
     def creates_exclusively(self) -> bool:
-        """Whether only one of two writers can ever create the same file in this storage."""
+        """Whether this storage never lets two writers create the same file."""
         return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
@@ -115,12 +115,12 @@ class Folder:
 
     @contextlib.contextmanager
     def removed_if_empty(self) -> Iterator[None]:
-        """Delete a local folder that a failing block created and left empty."""
+        """If the block fails, delete a local folder that it created and left empty."""
         new = self.is_local and not os.path.lexists(self.url)
         try:
             yield
         except BaseException:
-            # ignore errors of this cleanup, because they would hide the error of the block
+            # ignore errors of this deletion, because they would hide the error of the block
             with contextlib.suppress(OSError):
                 for place, _, _ in os.walk(self.url, topdown=False) if new else ():
                     local_files.remove_empty(place)
@@ -149,10 +149,11 @@ class Folder:
     def read_all(self, names: Sequence[str], limits: Sequence[int] | None = None) -> list[bytes]:
         """Read the contents of some files, at the same time if the storage can.
 
-        Raises StoreError if a file is missing or cannot be read. The error names the first.
+        Raises StoreError if a file is missing or cannot be read; the error names the first such
+        file.
 
-        names : the files
-        limits : upper bounds of the bytes to read of each file
+        names : names of the files
+        limits : for each file, the largest number of bytes that are read of it
         """
         contents = []
         for name, content in zip(names, self.find_all(names, limits), strict=True):
@@ -181,7 +182,10 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Return the names of files and folders directly in a folder; empty if it is missing."""
+        """Return the names of the files and folders in a folder, without those of its subfolders.
+
+        Returns no names if the folder is missing.
+        """
         with self._errors("list", name):
             try:
                 found = self._file_system.ls(self._place(name), detail=False)
@@ -190,21 +194,21 @@ class Folder:
         return sorted(PurePosixPath(place).name for place in found)
 
     def sizes(self, name: str) -> dict[str, int]:
-        """Return the bytes of every file in a folder and below, by its path in the folder.
+        """Return the sizes, in bytes, of all files in a folder and its subfolders, by path.
 
-        Excludes partial files that a killed writer left.
+        Paths are relative to the folder. Partial files, which a killed writer left, are excluded.
         """
         return {file.path: file.size for file in self.files(name) if not file.is_partial}
 
     def files(self, name: str) -> list[StoredFile]:
-        """List every file in a folder and below, sorted by path, including partial files.
+        """List all files in a folder and its subfolders, also partial ones, sorted by path.
 
         Raises StoreError if the folder cannot be listed, or the storage has no modification times.
         """
         with self._errors("list", name):
             root = self._place(name)
             if self.is_local:
-                # list without fsspec, which skips folders that cannot be listed
+                # list the files without fsspec, because fsspec skips folders that cannot be listed
                 found = local_files.files_below(root)
             else:
                 found = self._file_system.find(root, detail=True)
@@ -215,13 +219,14 @@ class Folder:
         ]
 
     def shard(self, name: str) -> str:
-        """Return the name of a file as the ledger and listings of shards write it."""
+        """Return the name of a shard that is a file here, as the ledger of a store writes it."""
         return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:
-        """Read the clock of the storage, for comparison with times of `files`.
+        """Return the time by the clock of the storage, to compare it with the times in `files`.
 
-        Raises StoreError if the storage cannot be written, or has no modification times.
+        Raises StoreError if no file can be written to the storage, or if it has no modification
+        times.
         """
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)
@@ -292,10 +297,10 @@ class Folder:
                 self._file_system.pipe(files, **dict(told))
 
     def link(self, name: str, source: Folder, other: str) -> bool:
-        """Try to give a file of another folder a second name here; return whether it worked.
+        """Try to give a file of another folder a second name in this one; return whether it worked.
 
-        This works for local files on one disk, see `link_whole`. The file must never change under
-        either name. Raises StoreError if the disk fails.
+        This works for local files on one disk; see `link_whole`. The file must not be changed
+        later, under either name. Raises StoreError if the disk fails.
         """
         if not self.is_local or not source.is_local:
             return False
@@ -303,7 +308,7 @@ class Folder:
             return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the client's option that gives a file its type; empty without such an option."""
+        """Return the client's option that gives a file its type; empty if it has no such option."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}
@@ -311,9 +316,9 @@ class Folder:
     def create(self, name: str, content: bytes) -> None:
         """Write a file atomically unless it exists; of several writers one succeeds.
 
-        Raises FileExistsError if the file exists. If a reply was lost, this call itself may have
-        written that file. After any other error of the storage, too, the file may have been
-        written.
+        Raises FileExistsError if the file exists. If a reply of the storage was lost, this call
+        itself may have written that file before. After any other error of the storage, too, the
+        file may have been written.
         """
         place, fs, how = self._place(name), self._file_system, self._backend.creates
         if how == "link":
@@ -334,9 +339,9 @@ class Folder:
             fs.mv(aside, place)
 
     def sync(self, name: str) -> None:
-        """Make all files in a folder and below durable; only local disks need it.
+        """Make all files in a folder and its subfolders durable; only local disks need this.
 
-        Raises StoreError if a folder cannot be synced, so a power cut may lose written files.
+        Raises StoreError if a folder cannot be synced; a power cut may then lose written files.
         """
         if not self.is_local:
             return
@@ -344,17 +349,17 @@ class Folder:
             local_files.sync(self._place(name))
 
     def sync_nearest(self, name: str) -> None:
-        """Sync a folder as `sync` does, or the nearest existing folder above it."""
+        """Make a folder durable as `sync` does; if it is missing, the nearest folder above it."""
         while self.is_local and name and not self.exists(name):
             name = name.rpartition("/")[0]
         if name:
             self.sync(name)
 
     def explain(self, error: BaseException) -> str:
-        """Return the type and first line of an error, without the values of the storage options.
+        """Return the type of an error and the first line of its message; mask storage options.
 
-        The type is left out if the disk refused, the storage did not answer, or an option is
-        unknown, because the line says enough.
+        The type is left out if a local disk refused the access, if the storage did not answer, or
+        if an option is unknown, because the line then says enough.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         known = (

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 PARTIAL = ".partial"
 
-# errors that mean that no link is possible: another disk, a missing permission, a disk without
+# errors that mean that no hard link is possible: another disk, a missing permission, a disk without
 # links, too many names, or a missing file
 _UNLINKABLE = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EMLINK, errno.ENOENT)
 
@@ -118,8 +118,8 @@ def sync(path: str) -> None:
 def files_below(path: str) -> dict[str, dict[str, float]]:
     """Map the path of every file below a folder to its size in bytes and its time of last change.
 
-    The time of a file with several names is at least the time at which its newest name was added.
-    Missing folders and files deleted meanwhile are skipped.
+    The time of a file with several names (hard links) is at least the time at which the newest of
+    them was added. Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):
@@ -149,10 +149,10 @@ def remove_empty(path: str) -> None:
 
 
 def clock(path: str) -> float:
-    """Read the clock of the disk, in seconds since 1970.
+    """Return the present time by the clock of the disk, in seconds since 1970.
 
-    Creates, reads and deletes an empty file beside `path`, which works on a full disk. Creates the
-    folder if it is missing.
+    Creates an empty file beside `path`, reads its time and deletes it. This works even on a full
+    disk. Creates the folder if it is missing.
     """
     return _tried(path, b"")
 
@@ -179,7 +179,7 @@ def _tried(path: str, content: bytes) -> float:
 
 @contextlib.contextmanager
 def _written_aside(path: str, content: bytes) -> Iterator[str]:
-    """Yield the path of a synced temporary file with the content, in the same folder."""
+    """Write and sync a temporary file in the folder of `path`; yield its path, then delete it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:

@@ -1,4 +1,4 @@
-"""Noted options: find out whether a command used its fsspec options; local paths do not."""
+"""Noted options: whether a command used its fsspec options, which local paths do not need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming_moments.storage.files.backends import is_local
 
 
 class NotedOptions(dict[str, Any]):
-    """Options of fsspec, with a record of whether a client of this process received them.
+    """Options of fsspec, with a record of whether this process gave them to any file system.
 
     The paths of a command do not show this, because a store on a local disk may name shards on
     other storage.
@@ -23,7 +23,7 @@ class NotedOptions(dict[str, Any]):
 def without_effect(
     where: str, options: Mapping[str, Any] | None, places: Iterable[str | None]
 ) -> str:
-    """Return why options have no effect; empty if one of the places is a URL that uses them.
+    """Return a message that options have no effect; empty if one of `places` is a URL, not a path.
 
     Examples
     --------

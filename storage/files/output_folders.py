@@ -16,7 +16,8 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.local_files import PARTIAL
 from streaming_moments.storage.files.sealed import seal, unseal
 
-NOTE = ".provenance.json"  # a hidden name, so that readers of the folder, and `FOLDER/*`, skip it
+# file that names the model of an output folder; hidden, so that `FOLDER/*` and readers skip it
+NOTE = ".provenance.json"
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
@@ -25,7 +26,7 @@ _UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-
 
 
 class OutputOfAnother(StoreError):
-    """The files in an output folder come from another model, or from other options."""
+    """The files in an output folder come from another model or other options than this run's."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class WrittenBy:
 
 @dataclass(frozen=True)
 class OutputNote:
-    """Content of the note in an output folder.
+    """Content of the note in an output folder, which names the model that wrote the files there.
 
-    `replacing` says whether files of another model must still be deleted.
+    `replacing` says whether files of an earlier model must still be deleted.
     """
 
     by: WrittenBy
@@ -111,8 +112,8 @@ class OutputFolder:
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        If the folder has no note, this method writes one. No earlier step does, so that a run that
-        fails before its first file leaves no note.
+        If the folder has no note that names its model, this method writes one. No earlier step
+        does, so that a run that fails before its first file leaves no note.
         """
         if self.by is None:
             return
@@ -126,13 +127,16 @@ class OutputFolder:
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """Read the note in an output folder; None without a note."""
+    """Read the note that names the model of an output folder; None if the folder has no note."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Create a note unless one exists; return the stored note. Raises the errors of `read_note`."""
+    """Create the note of a folder unless it exists; return the stored note.
+
+    Raises the errors of `read_note`.
+    """
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 

@@ -23,7 +23,7 @@ from streaming_moments.storage.files.output_folders import OutputFolder, OutputO
 def parquet_output(
     folder: OutputFolder, name: str, schema: pa.Schema
 ) -> Iterator[tuple[str, pq.ParquetWriter]]:
-    """Open a writer of a Parquet file that becomes visible when the block ends without an error.
+    """Open a writer of a Parquet file, which becomes visible if the `with` block raises no error.
 
     Yields its URL and the writer. Raises OutputOfAnother if another model has claimed the folder.
     """
@@ -37,7 +37,8 @@ def parquet_output(
 def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     """Copy a local file into a folder under a name, atomically.
 
-    Raises the errors of `parquet_output`.
+    Raises OutputOfAnother if another model has claimed the folder, and StoreError if the file
+    cannot be written.
     """
     folder.require_own()
     storage_options = folder.folder.storage_options

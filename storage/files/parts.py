@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
-# End of the names of shards that come from an inbox.
+# End of the names of shards that a service makes of the documents in its inbox.
 SEALED_NAME = ".sealed.jsonl"
 _PART = re.compile(rf"(?:{FROM_BYTE}(\d+)|{DOCUMENT})\Z")
 

@@ -98,7 +98,7 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    # take the name of an origin's shard as it is, because its file may not exist at this site
+    # leave the name of a shard that another store counted: its file may not exist at this site
     is_name = url in known or is_of_origin(url)
     name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
@@ -116,7 +116,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Escape wildcards in the first folders of a pattern if folders with just these names exist."""
+    """Escape wildcards in the first folders of a pattern if folders of these exact names exist."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):

@@ -14,7 +14,7 @@ from typing import Any
 import fsspec
 
 SILENCE = "streaming_moments.storage.silence"  # name of the logger that warns of silent storage
-SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
+SAID_AFTER = 2.0  # log a warning after this many seconds without an answer
 FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
 _ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
 # reasons that versions of OpenSSL give if a server answers without TLS
@@ -53,7 +53,10 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Start the wait for a first answer; after one, set no limit, as uploads may take long."""
+        """Start to wait for the first answer, unless it has come.
+
+        Later answers have no time limit, as uploads may take long.
+        """
         if not self.answered:
             self._wait()
 

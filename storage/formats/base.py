@@ -48,7 +48,7 @@ START = Position()
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Bounds on the data in memory.
+    """Bounds on the data of a shard in memory; the shard is read in chunks of documents.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Format(Protocol):
     suffixes : tuple of str
         Suffixes of its files in lower case, without those of compressions.
     options : tuple of str
-        Fields of `Columns` that it uses.
+        Fields of `Columns` that the format uses.
     of_folder : bool
         Whether a shard is a folder rather than a file.
     grows : bool
@@ -264,7 +264,7 @@ class Format(Protocol):
 
 
 class OfNumbers(Format):
-    """A format with columns of numbers, without documents."""
+    """A format whose files hold columns of numbers instead of documents."""
 
     def holds(self, columns: Columns) -> Holds:
         return "vectors"
@@ -285,7 +285,7 @@ def not_documents(url: str) -> ShardError:
 
 
 def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
-    """Raise ShardError for a document above the limit."""
+    """Raise ShardError if a document has more than `document_bytes` bytes."""
     if nbytes > document_bytes:
         raise ShardError(
             url,
@@ -316,7 +316,7 @@ def decoded(content: bytes, place: str, url: str) -> str:
 def table_chunks(
     tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Join consecutive tables into chunks within the limits; a table above them stays whole."""
+    """Join tables into chunks within the limits; a table above the limits stays whole."""
     from pyarrow import concat_tables
 
     held: list[pa.Table] = []

@@ -17,7 +17,7 @@ import fsspec
 from streaming_moments.storage.lazy_libraries import pa
 
 _BLOCK_BYTES = 1 << 16
-_LONGEST = 6  # at most this many first bytes show the compression of a file
+_LONGEST = 6  # bytes of the longest mark at the start of a file that shows its compression
 # bytes of memory that xz may use: enough for files of `xz -9`, while others may need up to 4 GiB
 _XZ_BYTES = 66 << 20
 
@@ -26,8 +26,8 @@ _XZ_BYTES = 66 << 20
 class Compression:
     """A compression of whole files, recognised by the suffix of their names.
 
-    `decompressed` wraps a stored stream in the stream of its content. `begins` matches the first
-    bytes of a compressed file.
+    `decompressed` turns the stream of a file into the stream of its decompressed content. `begins`
+    matches the first bytes of a compressed file.
     """
 
     suffix: str
@@ -36,7 +36,7 @@ class Compression:
 
 
 class _XzContent(io.RawIOBase):
-    """Content of consecutive xz streams."""
+    """Decompressed content of a file, which consists of one or more xz streams."""
 
     def __init__(self, stored: IO[bytes]) -> None:
         self._stored = stored

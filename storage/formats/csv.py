@@ -117,14 +117,14 @@ class Csv(Format):
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
         for records, values in self._column(source, column, "create.text_column", limits, start):
-            # drop the content of the records, because many pieces may be in memory
+            # a piece needs only the places of its records: drop their content to save memory
             light = replace(records, content=b"")
             yield TextPiece(values.view(pa.large_string()), light.place, light.after, source.url)
 
     def _column(
         self, source: Source, column: str, option: str, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
-        """Read the values of a column from a position on, with their records."""
+        """Read the values of a column from a position on; each array comes with its records."""
         for records, found in self._columns(source, [column], option, limits, start):
             yield records, found[column]
 
@@ -136,7 +136,7 @@ class Csv(Format):
         limits: ReadLimits,
         start: Position,
     ) -> Iterator[tuple[_Records, dict[str, pa.LargeBinaryArray]]]:
-        """Read the values of some columns by name, with their records."""
+        """Read the values of some columns by name; each block of values comes with its records."""
         byte, longest = ord(self.delimiter), limits.document_bytes
         headed = source if source.whole is None else replace(source, fs=source.whole)
         blocks = _blocks(headed, byte, longest)
@@ -211,9 +211,9 @@ class Csv(Format):
 
 @dataclass(frozen=True, eq=False)
 class _Records:
-    """Consecutive records of some content, at the places that `find_records` found.
+    """Consecutive records in a block of a CSV file, at the places that `find_records` found.
 
-    `before` is the position of the start of the content. In a compressed file, positions have no
+    `before` is the position at the start of the block. In a compressed file, positions have no
     offset.
     """
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Columns of `found`: the byte at which a record begins, the byte after it, the number of lines
-# before it, the number of lines up to its end, and its number of fields.
+# Columns of the array that `find_records` fills: the byte at which a record begins, the byte after
+# it, the number of lines before it, the number of lines up to its end, and its number of fields.
 BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 

@@ -17,11 +17,11 @@ _Document = TypeVar("_Document")
 def cut(
     pieces: Iterable[tuple[_Piece, NDArray[np.int64]]], chunk_bytes: int, chunk_documents: int
 ) -> Iterator[list[tuple[_Piece, int, int]]]:
-    """Yield each chunk as a list of its pieces, with the first and end document of each.
+    """Join and cut pieces, which are sequences of documents, into chunks.
 
-    The end document is the one after the last. A piece comes with the (documents,) int64 sizes of
-    its documents in bytes. Order is preserved, and no chunk is empty. A document above the bound on
-    bytes is a chunk of its own.
+    Each piece comes with the (documents,) int64 sizes of its documents in bytes. A chunk is a list
+    of pieces, each with its first document in the chunk and the one after the last. The order is
+    preserved, and no chunk is empty. A document above `chunk_bytes` is a chunk of its own.
 
     Examples
     --------
@@ -51,7 +51,9 @@ def cut(
 def bounded(
     documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[list[_Document], Position]]:
-    """Join documents into chunks; each comes with its size in bytes and the position after it.
+    """Join documents into chunks.
+
+    Each document comes with its size in bytes and the position after it.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 
 class Directory(Format):
-    """One document for each file."""
+    """A folder of texts, in which each file is one document."""
 
     name = "directory"
     suffixes = ()
@@ -44,7 +44,7 @@ class Directory(Format):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Return the paths of the files within the folder."""
+        """Return the path of each file within the folder, which is the id of its document."""
         if column is not None:
             return super().ids(source, column, limits)
         names = [_name_of(source, state.path) for state in _states(source)]

@@ -134,7 +134,7 @@ def in_chunks(
     """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
     A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
-    before the first. A document above the bound on bytes is a chunk of its own.
+    before the first. A document above `limits.batch_bytes` is a chunk of its own.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _are_sound(
             return False
         if counts.min(initial=0) < 0 or counts.max(initial=0) > _LARGEST_COUNT:
             return False
-        # if all documents together are below the bound, each of them is
+        # check each document only if all together have more tokens than one document may have
         if counts.sum() > _LARGEST_COUNT:
             tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
             if tokens.max(initial=0) > _LARGEST_COUNT:
@@ -193,7 +193,7 @@ def _refuse_first(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Raise the error of the first invalid row."""
+    """Raise ShardError for the first invalid row."""
     split = [np.split(numbers, offsets[1:-1]) for offsets, numbers in lists]
     for row, arrays in enumerate(zip(*split, strict=True), start=passed + 1):
         place = f"row {row}"

@@ -45,7 +45,7 @@ _PIECE_BYTES = 1 << 20  # bytes of lines that are converted to Python values at 
 
 
 class JsonLines(Format):
-    """One object on each line."""
+    """One JSON object on each line."""
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
@@ -75,7 +75,7 @@ class JsonLines(Format):
         return table_chunks(_tables(source, columns, limits, start), limits)
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        # ignore `zones`, because every version used the day in UTC for JSON Lines
+        # ignore `zones`: for JSON Lines, all versions of the package have used the day in UTC
         for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
             value = record.get(column) if isinstance(record, dict) else None
             if value is None:
@@ -239,7 +239,7 @@ def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
     for own in held:
         kinds = {type(value) for value in own if value is not None}
-        # leave a column of nulls without a type; it later gets its type from other tables
+        # leave a column of nulls without a type; it gets its type from the tables it is joined with
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
     return pa.table(arrays, list(columns))

@@ -62,7 +62,7 @@ def _documents(
 
 
 def numbers_of(line: bytes, place: str, url: str) -> NDArray[np.int64]:
-    """Parse the numbers of a line, (2 M + 1,) int64: M, then each id with its count.
+    """Parse the numbers of a line, (2 M + 1,) int64: M, then M ids, each with its count.
 
     Raises ShardError for a line of another format.
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 _HEADER_BYTES = 1 << 12
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY_PAGE = 2
-# A header identifies its fields by these numbers: the type of page, its size before and after
-# compression, and the structs whose first field is the number of values.
+# The header of a page identifies its fields by these numbers: the type of page, its size before and
+# after compression, and the structs whose first field is the number of values.
 _TYPE, _DECOMPRESSED, _STORED, _COUNTED = 1, 2, 3, (5, 7, 8)
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
@@ -96,7 +96,10 @@ def _count(value: object) -> int:
 
 
 def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
-    """Parse a structure, and return the place after it; IndexError if the content is too short."""
+    """Parse a struct of Thrift, and return its fields and the place after it.
+
+    Raises IndexError if the content is too short.
+    """
     fields: dict[int, Any] = {}
     number = 0
     while head := content[place]:

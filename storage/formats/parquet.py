@@ -107,7 +107,7 @@ class Parquet(Format):
         return (names_of(batch.column(0), column, source.url) for _, batch in found)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Return the share of the rows that are before a place."""
+        """Return the share of a shard's rows that are before a place in it."""
         with source.fs.open(source.path, "rb") as stored:
             return place.passed / max(int(pq.ParquetFile(stored).metadata.num_rows), 1)
 
@@ -131,7 +131,7 @@ class ParquetColumn:
         return "a list of integers" if self.of_lists else "string"
 
     def takes(self, kind: pa.DataType) -> bool:
-        """Whether the column may have this type.
+        """Whether the column may have a type.
 
         Examples
         --------
@@ -219,7 +219,7 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
-    # these texts may be invalid UTF-8, as readers of Parquet do not check them
+    # the texts of the pieces may be invalid UTF-8, as readers of Parquet do not check them
     columns = [ParquetColumn(source.columns.text_column, "create.text_column", False)]
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
@@ -285,7 +285,10 @@ def _rows_at_a_time(
     place: str,
     url: str,
 ) -> int:
-    """Return how many rows decode to about `_BATCH_BYTES`, estimated from mean sizes."""
+    """Return how many rows to read at a time, so that they decode to about `_BATCH_BYTES`.
+
+    The number is estimated from mean sizes in the row group.
+    """
     # leave room below the limit, because decoded lists also have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
@@ -315,7 +318,10 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists much longer than the mean in their row group, as the mean sets batch sizes."""
+    """Raise ShardError for lists much longer than the mean of their row group.
+
+    The number of rows of a batch is set by the mean, so longer lists would take too much memory.
+    """
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"

@@ -18,7 +18,7 @@ from streaming_moments.storage.formats.cutting import bounded, cut
 class TextPiece:
     """Consecutive texts of a shard.
 
-    texts : without nulls, and not checked to be UTF-8
+    texts : the texts, without nulls and not yet checked to be UTF-8
     place : function that names the place of a text in the shard, for errors, given its number
     after : function that returns the position after a text, given its number from 0
     url : URL of the shard, for errors
@@ -35,8 +35,8 @@ def in_chunks(
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
     """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
-    A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
-    UTF-8, or above the bound on a document.
+    A text above `limits.batch_bytes` is a chunk of its own. Raises ShardError for a text that is
+    not UTF-8, or above `limits.document_bytes`.
 
     Examples
     --------
@@ -56,7 +56,10 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Join texts into encoded chunks; each comes with its size in bytes and the next position."""
+    """Join texts into chunks, encoded as UTF-8.
+
+    Each text comes with its size in bytes and the position after it.
+    """
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 
@@ -66,7 +69,10 @@ def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
 
 
 def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the uint8 bytes of all texts and (documents + 1,) int64 offsets; a null is empty."""
+    """Return the uint8 bytes of all texts, and their (documents + 1,) int64 offsets.
+
+    A null is an empty text.
+    """
     column = texts.cast(pa.large_binary())
     if column.null_count:
         column = pc.fill_null(column, b"")
@@ -95,7 +101,7 @@ def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
 
 
 def _refuse_first(piece: TextPiece, document_bytes: int) -> None:
-    """Raise the error of the first invalid text."""
+    """Raise ShardError for the first invalid text."""
     for number, content in enumerate(piece.texts.cast(pa.large_binary()).to_pylist()):
         place = piece.place(number)
         refuse_long(len(content), place, piece.url, document_bytes)

@@ -25,18 +25,19 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _MEMBERS = 1_000_000
 _ENCRYPTED = 1
-# suffixes of shards in other formats; ".dat" is omitted, as such a file may be a text
+# files in the archive with these suffixes are no texts, but shards of other formats; ".dat" is not
+# in the list, as such a file may be a text
 _OF_SHARDS = (
     *(".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c"),
     *(".arrow", ".feather", ".ipc", ".npy"),
 )
 _PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
-# errors of the decompressors of members; errors of the operating system are handled elsewhere
+# errors that mean a damaged archive; errors of the operating system are handled elsewhere
 _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class Zip(Format):
-    """One document for each member; hidden files and those of macOS archivers are skipped."""
+    """An archive in which each file is a document; hidden files and those of macOS are skipped."""
 
     name = "zip"
     suffixes = (".zip",)
@@ -49,7 +50,7 @@ class Zip(Format):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Return the names of the files in the archive."""
+        """Return the names of the files in the archive, which are the ids of their documents."""
         if column is not None:
             return super().ids(source, column, limits)
         with source.fs.open(source.path, "rb") as stored, _opened(stored, source.url) as archive:

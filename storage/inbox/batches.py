@@ -16,7 +16,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
-_LINES = 2  # number of lines in a header, including its checksum
+_LINES = 2  # lines of the header of a batch file, including its checksum
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Submission:
         return sum(piece.documents for piece in self.pieces)
 
     def lines(self) -> Iterator[tuple[Piece, bytes]]:
-        """Yield each piece with its lines."""
+        """Yield the piece of each day, with the lines of its documents."""
         ends = [0]
         for piece in self.pieces:
             ends.append(ends[-1] + piece.nbytes)
@@ -117,8 +117,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
         at = stop
     if at != len(body):
         raise StoreError(
-            f"{where} is damaged (the sizes of its pieces do not add up to its content); restore "
-            "it from a copy"
+            f"{where} is damaged (the sizes in its header do not add up to that of its documents); "
+            "restore it from a copy"
         )
     return tuple(found)
 

@@ -172,10 +172,10 @@ class Deletions:
     def plan(self, identity: str, deletion: Deletion, beat: Beat = _silent) -> Plan:
         """Plan a deletion. A repeated call returns the same plan.
 
-        Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
-        from `waiting`. `beat` is called after each shard searched for ids, with the numbers of its
-        seal and of the last seal. If the search is interrupted, the next call resumes it. Raises
-        StoreError if an unfinished deletion changes one of the shards.
+        Seal all pending batches first, as a plan covers only sealed shards. `identity` and
+        `deletion` are from `waiting`. `beat` is called after each shard searched for ids, with the
+        numbers of its seal and of the last seal. If the search is interrupted, the next call
+        resumes it. Raises StoreError if an unfinished deletion changes one of the shards.
         """
         plan = self._planned(identity)
         if plan is None:
@@ -189,7 +189,7 @@ class Deletions:
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Return which pending deletion changes which shard: its identity, by the shard's path."""
+        """Map the path of each shard that a pending deletion changes to the deletion's identity."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -259,8 +259,7 @@ class Deletions:
             self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
-        # sync before the report, as documents reported as deleted must not reappear after a power
-        # cut
+        # sync before returning: documents reported as deleted must not reappear after a power cut
         for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
             if plan.shards:
                 folder.sync_nearest(name)
@@ -304,7 +303,7 @@ class Deletions:
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Count the documents of a receipt in each shard of a seal; omit shards without any."""
+        """Count the documents of a receipt that are left in each shard of a seal; omit zeros."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -347,11 +346,11 @@ class Deletions:
             beat(place, len(found))
 
     def _seals_of(self, deletion: Deletion) -> Iterator[Seal]:
-        """Yield seals that have documents of the receipts."""
+        """Yield seals that have documents of the receipts that a deletion names."""
         last = self.seals.latest()
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
-        # without a claim, search all seals: a key may expire while its documents are still stored
+        # search all seals for a receipt without a claim: a claim may expire before its documents
         found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
@@ -362,7 +361,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Return the line numbers of some receipts, counted after the lines `gone` were removed."""
+    """Return the line numbers of some receipts in a shard after its lines `gone` were removed."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -437,7 +436,9 @@ def cut_shards(folder: Folder) -> list[str]:
 
 
 def as_sealed(line: int, gone: Sequence[int]) -> int:
-    """Return a line's number when sealed, given its number after the lines `gone` were removed.
+    """Return the number that a line had when its shard was sealed.
+
+    `line` is its number after the lines `gone` were removed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Expiry: deletes counted files of an inbox after a time, without reusing the numbers of seals.
+"""Expiry: deletes counted files of an inbox after a time. Numbers of seals are never used again.
 
 Shards are deleted first, if the caller says that they are counted. Then a note records the last
 expired seal, and all seals up to and including it are deleted. If a process dies in between, the
@@ -28,10 +28,10 @@ _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 class Retention:
     """How long counted data is stored; None means without limit.
 
-    keys : time for idempotency keys and receipts. After it, a repeated request with the same key
-        is counted again. A seal is stored as long as any of its shards is
-    documents : time for shards. After it, their documents cannot be deleted by receipt or id, nor
-        recounted
+    keys : how long idempotency keys and receipts are stored. After it, a repeated request with the
+        same key is counted again. A seal is stored as long as any of its shards is
+    documents : how long shards are stored. After it, their documents cannot be deleted by receipt
+        or id, nor recounted
     """
 
     keys: timedelta | None = None
@@ -40,7 +40,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Expired:
-    """Numbers of deleted files; `more` says whether another call can delete more."""
+    """How many files were deleted; `more` says whether another call can delete more."""
 
     shards: int = 0
     seals: int = 0
@@ -65,7 +65,7 @@ class _Going:
         return written is not None and self.now - written >= age
 
     def delete(self, names: Sequence[str]) -> int:
-        """Delete some files, and return how many."""
+        """Delete the named files, as many as the maximum still allows, and return how many."""
         going = list(islice(names, self.left))
         for name in going:
             self.log.inbox.folder.delete([name])

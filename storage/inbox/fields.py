@@ -20,7 +20,7 @@ _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of a document. The reader of the store counts the written values.
+    """A field of a document in a request, and how its values are written to shards.
 
     name, column : the name of the field as clients send it, and as the store reads it
     written : converts a JSON value to the written value. For a refused value it raises

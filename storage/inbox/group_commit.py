@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 
 WINDOW = 0.05
 MOST_BYTES = 32 << 20
-_CLAIMING = 8  # number of threads that claim keys
+_CLAIMING = 8  # number of threads that claim idempotency keys
 
 
 class InboxClosed(StoreError):
@@ -71,7 +71,8 @@ class GroupCommit:
 
         Once the batch is durable, the future holds the receipt of the submission. If the future
         raises `KeyReused`, or an error of `Inbox.put` or `Inbox.claim`, the submission is not
-        acknowledged. `after` is the number of an existing seal. Raises InboxClosed after `close`.
+        acknowledged. `after` is the number of an existing seal; the submission will be in a later
+        one. Raises InboxClosed after `close`.
         """
         with self._changed:
             if self._closed:

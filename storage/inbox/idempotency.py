@@ -1,4 +1,4 @@
-"""Idempotency: each key stands for one content, so that a repeated request adds nothing.
+"""Idempotency: a key stands for the content of one request, so a repeated request adds nothing.
 
 A claim is a file that binds a key to the hash of the first content sent with it. It is created only
 if it does not exist, so one of two simultaneous requests wins.
@@ -21,18 +21,19 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
 _ENDING = ".json"
-_NOTHING = "0" * 64  # stands for a removed digest, as no content has this one
+_NOTHING = "0" * 64  # in claims whose digest a purge removed; it is the digest of no content
 
 
 class KeyReused(InvalidInput):
-    """The key was used before for other content."""
+    """The idempotency key of a request was used before for other content."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Binds a key to the SHA-256 of one content.
+    """Binds an idempotency key to the SHA-256 of one content.
 
-    `after` is the number of a seal that existed before the claim.
+    `after` is the number of a seal that existed before the claim, so that the documents of the key
+    are in later seals.
     """
 
     digest: Digest
@@ -40,11 +41,11 @@ class Claim:
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether a purge removed the hash; the key then refuses every content."""
+        """Whether a purge removed the hash; all further requests with the key are then refused."""
         return self.digest == _NOTHING
 
     def require(self, digest: str) -> None:
-        """Raise `KeyReused` if the content differs from the first."""
+        """Raise `KeyReused` unless `digest` is that of the first content sent with the key."""
         if digest != self.digest:
             raise KeyReused(
                 "this Idempotency-Key was used before for other documents; give new documents a "
@@ -89,11 +90,11 @@ class Claims:
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
     def renew(self, receipt: str, claim: Claim) -> None:
-        """Replace an existing claim by one with a later `after`; raises the errors of `claim`."""
+        """Replace the stored claim of a receipt; raises StoreError if that fails."""
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
-        """Read the claims of some keys; None for an unused key."""
+        """Map some receipts to their claims; None for a receipt without one."""
         names = [claim_file(receipt) for receipt in receipts]
         found = self.folder.find_all(names) if names else []
         return {
@@ -121,7 +122,7 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Return the new submissions of a batch with their places, and the receipts that were refused.
+    """Return the new submissions of a batch, each with its place in it, and the refused receipts.
 
     A submission whose receipt is in `seen` is a repetition. The function adds the receipts of new
     submissions to `seen`.

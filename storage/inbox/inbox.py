@@ -58,7 +58,7 @@ class Backlog:
 
 @dataclass(frozen=True)
 class Inbox(Claims):
-    r"""Pending documents, and the claims of idempotency keys.
+    r"""The inbox of a store: its pending documents, and the claims of idempotency keys.
 
     Several processes may write batches at once, and any process may seal them: see
     `sealing.SealLog`. Create an inbox with `open`.
@@ -134,7 +134,7 @@ class Inbox(Claims):
         return name
 
     def pending(self) -> list[PendingBatch]:
-        """List the batches, the oldest first.
+        """List the pending batches, the oldest first.
 
         Raises StoreError if the storage cannot list them.
         """

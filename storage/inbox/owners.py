@@ -20,7 +20,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.log.schema import Identity, checked
 
 FORMAT_FILE = "inbox.json"
-_ADOPTED = "adopted.json"  # names the first store that opened an inbox of version 0.2.0
+_ADOPTED = "adopted.json"  # file that names the first store that opened an inbox of version 0.2.0
 _STORE = "store"
 
 

@@ -98,7 +98,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files of inboxes that still have traces of some shards, and the kind of trace."""
+    """Yield the files in inboxes that still have traces of some shards, with the kind of trace."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
@@ -154,7 +154,7 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 
 
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Yield the claims that hold the hash of documents of a shard."""
+    """Yield each receipt whose claim has the hash of documents of a shard, with its claim."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and not claim.is_forgotten:
             yield receipt, claim

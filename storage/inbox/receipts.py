@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_KEY = 255  # a key has at most this many characters
-KEY_FORM = "^[ -~]+$"  # printable characters of ASCII
+LONGEST_KEY = 255  # an idempotency key has at most this many characters
+KEY_FORM = "^[ -~]+$"  # such a key consists of printable characters of ASCII
 _OF_KEY = "k[0-9a-f]{32}"
 _WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
 RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"
@@ -33,7 +33,7 @@ def require_receipt(text: str) -> str:
 
 
 def is_of_key(text: str) -> bool:
-    """Whether a text is the receipt of a key.
+    """Whether a text is the receipt of an idempotency key.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def is_of_key(text: str) -> bool:
 
 
 def new_receipt(after: int) -> str:
-    """Make a receipt for a submission without a key.
+    """Make a receipt for a submission without an idempotency key.
 
-    `after` is the number of a seal that exists already.
+    `after` is the number of an existing seal; the submission will be in a later one.
     """
     return f"b{uuid.uuid4().hex}-{after}"
 
@@ -73,7 +73,7 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def seal_before(receipt: str) -> int | None:
-    """Return the number of a seal that is earlier than the seal of a receipt.
+    """Return the number of a seal that is earlier than the seal with the documents of a receipt.
 
     None if the receipt comes from an idempotency key; then `Claim.after` has the number.
     """

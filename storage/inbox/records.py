@@ -1,4 +1,4 @@
-"""Records: checks documents as the reader of the store would, and writes them as lines."""
+"""Records: checks documents as the reader of the store would, and writes them as lines of JSON."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
-_LONGEST_ID = 1000  # an id has at most this many characters
-_MOST_DAYS = 31  # a request has at most this many days, as each day makes a shard and a commit
-LIGHT = 1 << 15  # `judge` checks only lines of more bytes, or documents of more tokens, than this
+_LONGEST_ID = 1000  # the id of a document has at most this many characters
+# the documents of a request have at most this many dates, as each day makes a shard and a commit
+_MOST_DAYS = 31
+# `RecordShape.judge` checks only lines of more bytes, or documents of more tokens, than this
+LIGHT = 1 << 15
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)

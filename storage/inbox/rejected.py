@@ -74,7 +74,7 @@ def forget_left_out(folder: Folder, receipts: Iterable[str]) -> None:
 def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
     """Delete the notes about documents with some ids, for all receipts.
 
-    Notes of version 0.2.0 have no ids, so every entry that quotes one of the ids is deleted.
+    Notes of version 0.2.0 have no ids; of these, every entry that quotes one of the ids is deleted.
     """
     wanted = set(ids)
     names = [f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)]
@@ -94,9 +94,9 @@ def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
 def _is_of(one: LeftOut, ids: set[str]) -> bool:
     if one.id is not None:
         return one.id in ids
-    return any(repr(name) in one.reason for name in ids)  # reasons show values by repr
+    return any(repr(name) in one.reason for name in ids)  # a reason quotes a value by its repr
 
 
 def left_out_file(receipt: str) -> str:
-    """Return the name of the file of a receipt's note."""
+    """Return the name of the file that notes the rejected documents of a receipt."""
     return f"{LEFT_OUT}/{receipt}.json"

@@ -44,7 +44,7 @@ MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits in memory: seals, and submissions in them
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # largest number of seals in memory, and of submissions
 # this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
@@ -56,12 +56,12 @@ class SealedByAnother(StoreError):
 
 
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
-_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # content of batches, by name
+_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # submissions of each batch, by its name
 
 
 @dataclass(frozen=True)
 class SealLog:
-    r"""The seals of an inbox.
+    r"""The seals of an inbox, which assign its pending documents to shards.
 
     inbox : inbox whose batches are sealed
 
@@ -83,12 +83,13 @@ class SealLog:
     def latest(self) -> int:
         """Return the number of the latest seal; 0 without any.
 
-        Raises StoreError if the storage cannot be read, or a note is damaged.
+        Raises StoreError if the storage cannot be read, or the note of the latest seal is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # list all seals: the note is lost, or a slow process noted the number of an expired one
+            # list all seals: the note of the latest is lost, or a slow process noted the number of
+            # an expired seal
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -214,7 +215,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without `contents`, batches were deleted, so all its shards exist."""
+        """Finish a seal. Pass no `contents` if batches were deleted: then all its shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear
@@ -243,13 +244,13 @@ class SealLog:
     def _lacks_lines(self, shard: SealedShard) -> bool:
         """Whether the file of a shard still (or again) has lines that a deletion removed."""
         folder = self.inbox.folder
-        # look for the note first, as a deletion writes it after the remaining lines
+        # look for the note first: a deletion writes it after it has written the remaining lines
         noted = folder.exists(gone_file(shard.path))
         content = folder.find(shard.path) if noted else None
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
-        """Return the number of the seal that a note names; 0 without a note."""
+        """Return the number of the seal in a note file; 0 if there is no such file."""
         data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
         content = {"seal": 0} if data is None else unseal(data, where)
         return checked(_NUMBER, content.get("seal"), f"{where} has no valid number of a seal")
@@ -267,7 +268,7 @@ class SealLog:
         return found
 
     def _new_submissions(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
-        """Select the new submissions of each batch."""
+        """Select from each batch the submissions that are new, not repeated or refused."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {
             one.receipt: claims[one.receipt].after
@@ -280,7 +281,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # write a later number to the claim, which makes later searches shorter
+                # write a later number to an old claim, so that later searches begin at a later seal
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
@@ -299,7 +300,10 @@ class SealLog:
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Read the claims of keyed submissions, and write claims that dead processes left out."""
+        """Read the claims of submissions with idempotency keys.
+
+        If a process died before it wrote the claim of a submission, write it now.
+        """
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)

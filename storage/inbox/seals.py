@@ -20,7 +20,7 @@ from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 SEALS, SEALED = "seals", "sealed"
-GONE = "gone"  # folder of the notes about deleted lines
+GONE = "gone"  # folder with notes that say which lines of shards were deleted
 _SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/\d{{20}}{re.escape(SEALED_NAME)})")
 
 
@@ -52,7 +52,10 @@ class SealedBatch:
 
 @dataclass(frozen=True)
 class SealedShard:
-    """A shard with documents of one day; `path` is in the inbox, `sha256` is its hash."""
+    """A shard with documents of one day.
+
+    `path` is its path in the inbox, and `sha256` the hash of its content.
+    """
 
     path: Path
     day: date
@@ -78,7 +81,7 @@ class Seal:
 
     @cached_property
     def receipts(self) -> frozenset[str]:
-        """Receipts whose documents are in its shards."""
+        """Receipts whose documents are in the shards of the seal."""
         return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
@@ -106,12 +109,12 @@ class Seal:
 
     @cached_property
     def submissions(self) -> int:
-        """Number of submissions in its shards."""
+        """Number of submissions in the shards of the seal."""
         return sum(len(batch.kept) for batch in self.batches)
 
     @property
     def documents(self) -> int:
-        """Number of documents in its shards."""
+        """Number of documents in the shards of the seal."""
         return sum(shard.documents for shard in self.shards)
 
     def sealed(self) -> bytes:

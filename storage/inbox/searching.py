@@ -24,8 +24,8 @@ SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
 # up to this many ids, a search for each of them is faster than reading the id of each line
 _FEW = 16
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # limits in memory: bytes of shards, and number of seals
-_NOTED = 64 << 20  # bytes searched between two saves
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # at most this many bytes of shards, and seals, in memory
+_NOTED = 64 << 20  # save the progress each time that this many bytes were searched
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _write(folder: Folder, searches: Mapping[str, Search]) -> None:
 
 
 def _written(name: str) -> bytes:
-    """Encode an id as `records` writes it between quotation marks."""
+    """Encode an id as `records` writes it to a line, but without quotation marks around it."""
     return to_json(name)[1:-1]
 
 

@@ -27,7 +27,7 @@ class SetAside:
     documents : number of documents sealed in it
     gone : SHA-256 of the note about its deleted documents at the time when it was set aside; empty
         if there was no note
-    retry : whether the next cycle counts it again
+    retry : whether the next cycle of the service counts it again
     """
 
     path: Path
@@ -86,7 +86,7 @@ def is_due(folder: Folder, note: SetAside) -> bool:
 
 
 def retry(folder: Folder, paths: list[str]) -> None:
-    """Let the next cycle count shards again; raises InvalidInput if one is not set aside."""
+    """Let the service count shards in its next cycle; InvalidInput if one is not set aside."""
     for path in paths:
         note = find_set_aside(folder, path)
         if note is None:
@@ -97,13 +97,13 @@ def retry(folder: Folder, paths: list[str]) -> None:
 
 
 def forget_set_aside(folder: Folder, path: str) -> None:
-    """Delete the note of a shard."""
+    """Delete the note that a shard is set aside."""
     if folder.exists(set_aside_file(path)):
         folder.delete([set_aside_file(path)])
 
 
 def set_aside_file(path: str) -> str:
-    """Return the name of the file of a shard's note.
+    """Return the name of the file that notes that a shard is set aside.
 
     Examples
     --------

@@ -24,12 +24,12 @@ class ShardReader(Protocol):
     ) -> Iterator[ReadBatch[Any]]:
         """Read records of a shard from a position on; yield a batch or more, or raise ShardError.
 
-        With `content`, read only that content, and raise ShardError if it has changed.
+        With `content`, raise ShardError if the shard no longer has that content.
         """
 
 
 def columns_read(store: Snapshot) -> tuple[str, ...]:
-    """Return the columns that a store counts, from its `reading`; empty if records are texts."""
+    """Return the columns that a store counts; empty if its records are texts."""
     return tuple(store.reading.get("columns", ()))
 
 
@@ -37,10 +37,11 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
 class StoredKind:
     """How the records of a kind are stored in shards, and sent one by one.
 
-    foundation : foundation of the kind
+    foundation : class of the foundations of its stores
     reader : `reader(store, limits, storage_options)` reads the shards of a store
-    fields : function that returns the fields of a sent record, or raises InvalidInput for a store
-        whose records cannot be sent; None for a kind that the service does not accept
+    fields : function that returns the fields of a record as it is sent to the service, or raises
+        InvalidInput for a store whose records cannot be sent; None for a kind that the service
+        does not accept
     columns : columns of the records of a store; empty if they are texts
     may_grow : whether records may be appended to a counted file
     takes_texts : whether a record is a text whose words are counted

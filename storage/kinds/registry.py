@@ -1,4 +1,4 @@
-"""Stored kinds: the reader and the sent fields for each kind of statistics, one kind per line."""
+"""Stored kinds: how the records of each kind of statistics are read and sent, one kind per line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reader_of(
 
 
 def fields_of(store: Snapshot) -> tuple[RecordField, ...]:
-    """Return the fields of a sent record; InvalidInput if records cannot be sent."""
+    """Return the fields of records sent to the service; InvalidInput if it accepts none."""
     known = STORED_KINDS.get(store.kind)
     if known is None or known.fields is None:
         raise InvalidInput(

@@ -19,7 +19,7 @@ _LEFT_OUT = (
 
 
 def commit_to_json(commit: Commit) -> dict[str, Any]:
-    """Convert a commit to an object for JSON, including unknown keys."""
+    """Convert a commit to an object for JSON, including the keys of later versions."""
     content = _flat(commit)
     content["lineage"] = lineage_to_json(commit.lineage)
     content["segments"] = [_flat(segment) for segment in commit.segments]
@@ -45,7 +45,7 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
 
 
 def lineage_to_json(lineage: Lineage) -> dict[str, Any]:
-    """Convert a lineage to an object for JSON, including unknown keys."""
+    """Convert a lineage to an object for JSON, including the keys of later versions."""
     return _flat(lineage)
 
 
@@ -107,7 +107,7 @@ _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(part: Extensible) -> dict[str, Any]:
-    # omit missing values, so that the result is as before these fields existed
+    # omit fields without a value, so that the result is as before these fields existed
     written = {name: value for name, value in vars(part).items() if value is not None}
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):

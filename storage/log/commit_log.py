@@ -32,7 +32,7 @@ _EXPIRED = "has expired or was purged"
 
 
 class CommitConflict(StoreError):
-    """Another writer committed the version first."""
+    """Another writer has committed a version of the same number first."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class CommitLog:
 
         Raises StoreError if the file of a version that existed before is missing.
         """
-        # read the note before the listing, or a commit made in between would seem lost
+        # read the note of the latest version before the listing, or a commit made in between would
+        # seem lost
         reached = version = self._reached()
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
@@ -90,7 +91,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether this transaction made the commit of a version; raises the errors of `holds`."""
+        """Whether a transaction made the commit of a version; raises the errors of `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
@@ -156,8 +157,8 @@ class CommitLog:
         """Write a commit unless its version exists.
 
         Raises CommitConflict if another writer has committed the version. Raises CreationUnknown if
-        `create_once` does, or if the existing file is damaged. Raises StoreError if all attempts
-        failed, and nothing was written.
+        the file may or may not have been created, or if the existing file is damaged. Raises
+        StoreError if all attempts failed, and nothing was written.
         """
         self._require_writer()
         name, content = commit_file(commit.version), seal(commit_to_json(commit))
@@ -178,7 +179,8 @@ class CommitLog:
                     f"another writer committed version {commit.version} of {self.folder.url}; open "
                     "the latest version and run the command again"
                 )
-        # ignore an error: the commit is valid without the note, and the next commit writes it again
+        # ignore an error: the commit is valid without the note of its number, and the next commit
+        # writes the note again
         with contextlib.suppress(StoreError):
             self.folder.write(reached_file(), seal({"version": commit.version}))
 
@@ -218,7 +220,7 @@ class CommitLog:
         return self.read(version)
 
     def _reached(self) -> int:
-        """Read the version in the note, normally the latest version; -1 without a note."""
+        """Read the note of the latest version, which may be outdated; -1 without a note."""
         data = self.folder.find(reached_file())
         if data is None:
             return -1

@@ -97,13 +97,13 @@ class Lineage(Extensible):
 
 
 def foundation_of(lineage: Lineage) -> tuple[object, ...]:
-    """Return the parts of a lineage that identify the foundation."""
+    """Return what identifies the foundation of a lineage: its kind, its basis, and its halves."""
     return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
 @dataclass(frozen=True)
 class SegmentReference(Extensible):
-    """A segment of a version.
+    """A segment of a version, which holds the statistics of some shards.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
@@ -215,7 +215,7 @@ class ModelSource(Extensible):
 
 @dataclass(frozen=True)
 class ModelReference(Extensible):
-    """A model of a version.
+    """A model, as a version of the store refers to it.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
@@ -347,7 +347,7 @@ class Commit(Extensible):
 
     @property
     def tokens(self) -> int:
-        """Number of counted tokens in the vocabulary."""
+        """Number of counted tokens; tokens outside the vocabulary are not counted."""
         return sum(segment.sign * segment.tokens for segment in self.segments)
 
     @property

@@ -1,4 +1,4 @@
-"""Covering: selects the sums to read in place of the segments of a version."""
+"""Covering: selects the stored sums to read in place of the segments of a version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum that is read in place of its parts.
+    """A stored sum of segments, which is read in place of these segments, its parts.
 
     If the sum is missing or damaged, the parts are read.
 
@@ -26,7 +26,7 @@ class Summed:
 
     @classmethod
     def made_of(cls, one: SegmentSum, parts: tuple[Part, ...]) -> Summed:
-        """Combine a stored sum and its parts."""
+        """Make the record of a stored sum from its reference and its parts."""
         return cls(summed_reference(one.id, one.manifest, parts), parts)
 
 
@@ -34,7 +34,7 @@ Part: TypeAlias = SegmentReference | Summed
 
 
 def reference_of(part: Part) -> SegmentReference:
-    """Return the segment or sum that is read for a part."""
+    """Return the reference of a part, which is a segment or a stored sum of segments."""
     return part.reference if isinstance(part, Summed) else part
 
 
@@ -46,7 +46,7 @@ def segments_in(part: Part) -> tuple[SegmentReference, ...]:
 
 
 def added(part: Part) -> Part:
-    """Return a part with sign 1."""
+    """Return a part with its sign set to 1."""
     if isinstance(part, Summed):
         return Summed(replace(part.reference, sign=1), tuple(added(one) for one in part.of))
     return replace(part, sign=1)
@@ -125,7 +125,7 @@ def sums_among(
 
 
 def without_whole(sums: Iterable[SegmentSum]) -> tuple[SegmentSum, ...]:
-    """Return all sums except those of all days but the latest (`whole`)."""
+    """Return the sums, without those that are `whole`: sums of all days except the latest."""
     return tuple(one for one in sums if not one.whole)
 
 

@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return the list with some names, and the contents listed for them, as keyed hashes."""
+        """Return the list with some shards purged: keyed hashes replace names and contents."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -259,12 +259,12 @@ def _merged(
 
 
 def _is_compared(url: str, mark: str) -> bool:
-    """Whether a shard is compared by content as well as by name."""
+    """Whether a shard is compared with forgotten ones by content, not only by name."""
     return tells_content(mark) and not url.endswith(SEALED_NAME)
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield the names that must not be in the list if a shard is to be counted.
+    """Yield the names that forbid to count a shard if they are forgotten or purged.
 
     These are the names of the shard, of its file, and of the folders above it.
     """
@@ -272,7 +272,7 @@ def _names_of(url: str) -> Iterator[str]:
     if "#" in url:
         yield whole_of(url)
         if url.endswith(DOCUMENT):
-            # also yield folders, as an earlier version may have counted one as a single shard
+            # also yield folders: an earlier version may have counted the folder as a single shard
             above = url.rpartition("/")[0]
             while above:
                 yield f"{above}/"

@@ -164,7 +164,7 @@ def read_format(folder: Folder) -> StoreFormat:
         )
     content = json_object(data, where)
     needed = content.get("min_reader")
-    # check this before the checksum, as a later format may compute the checksum differently
+    # check `min_reader` before the checksum, as a later format may compute the checksum differently
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "

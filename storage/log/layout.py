@@ -12,7 +12,7 @@ from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
 
-LARGEST_CHUNK = 32 << 20  # limit of a chunk before compression, in bytes
+LARGEST_CHUNK = 32 << 20  # largest size in bytes of a chunk of an array, before compression
 # limit of all arrays of a row block together, in bytes, so that a worker can hold a few blocks
 LARGEST_BLOCK = 56 << 20
 FEWEST_BLOCKS = 8  # a store has at least this many row blocks, so that several workers can share it
@@ -22,7 +22,7 @@ MODELS = "models"
 POLISHING = "polishing"  # folder of sums over documents, for a polished model not yet committed
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
-_LABEL = 100  # a label has at most this many characters
+_LABEL = 100  # the label of a topic has at most this many characters
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 

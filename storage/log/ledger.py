@@ -125,7 +125,7 @@ def table_of(records: Iterable[ShardRecord]) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The shards of a version.
+    """The ledger of a version, which has a record of each counted shard.
 
     tables : arrow table of the records of each segment, by the segment's id
     removed : identifiers of subtracted segments, whose records do not count
@@ -165,12 +165,12 @@ class Ledger:
         return tables_to_parquet(self.tables)
 
     def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
-        """Whether the segment with this identifier has a record of any of some URLs."""
+        """Whether the segment with this identifier has a record of at least one of the URLs."""
         column = self.tables[segment]["url"]
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
     def held(self, segment: str, urls: Iterable[str]) -> set[str]:
-        """Return those of some URLs that have a record in the segment with this identifier."""
+        """Return which of the URLs have a record in the segment with this identifier."""
         column = self.tables[segment]["url"]
         return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
 
@@ -212,7 +212,7 @@ class Ledger:
         }
 
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
-        """Return those of some URLs that are counted already, in the given order."""
+        """Return which of the URLs are counted already, in the given order."""
         given = pa.array(urls, pa.string())
         counted = self.table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
@@ -407,7 +407,7 @@ def read_ledger(
 
 
 def _read_sums(folder: Folder, parts: Iterable[Part], tables: dict[str, pa.Table]) -> None:
-    """Add missing tables of segments from their sums, or from sums nested in these."""
+    """Add to `tables` those of segments that it lacks, from their sums or sums nested in these."""
     waiting = [part for part in parts if _lacks(part, tables)]
     while waiting:
         found = tables_of_sums(folder, waiting)

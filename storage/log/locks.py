@@ -22,7 +22,7 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-# this many of the latest notes are not deleted; a run whose note is older has lost the lock
+# this many of the latest notes of a lock are not deleted; a run with an older note has lost it
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # bounds, in seconds, of the random wait between two attempts to get a lock
 _BEATS = 8  # a thread renews a lock this many times before the lock would expire
@@ -31,12 +31,12 @@ _SKEW = timedelta(minutes=1)
 
 
 class LockHeld(StoreError):
-    """Another run holds the lock, or took it over."""
+    """Another run holds the lock of the store, or took it over."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """A held lock. Get one with `acquire`.
+    """The lock of a store, held by this run. Get it with `acquire`.
 
     Each change of the lock is a note with the next number, created only if it does not exist. If
     two runs find a lock free or expired, only one of them creates the note.
@@ -74,7 +74,7 @@ class Lock:
         cannot be read or written, or the latest note is damaged.
 
         expiry : time from each renewal until the lock expires
-        patience : longest time to wait for another holder
+        patience : longest time to wait while another run holds the lock
         """
         if not timedelta(0) < expiry <= LONGEST_EXPIRY:
             raise InvalidInput(
@@ -121,7 +121,7 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """Return the lock with a fence above `fence`, the highest one in the commits.
+        """Return the lock with a fence above `fence`, the highest in the commits of the store.
 
         The fence of a new lock can be too low if the notes of locks were deleted.
 
@@ -169,7 +169,7 @@ class Lock:
 
 @contextmanager
 def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
-    """Hold a lock during a block; a thread renews it.
+    """Hold the lock of a store during a `with` block; a thread renews it.
 
     Raises LockHeld if another run holds it, or took it over before the block ended.
     """
@@ -213,7 +213,7 @@ def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit],
 
 @dataclass(frozen=True)
 class _Note:
-    """Content of a note: the holder, its process, and when the lock expires."""
+    """Content of a note of a lock: the holder, its process, and when the lock expires."""
 
     holder: str
     until: datetime
@@ -237,13 +237,13 @@ class _Note:
         texts = isinstance(holder, str) and isinstance(process, str)
         if not texts or not isinstance(released, bool) or until.tzinfo is None:
             raise ValueError(
-                "a note needs a holder, a time with its zone, and whether it was released"
+                "a note of a lock needs a holder, a time with its zone, and whether it was released"
             )
         return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY), process)
 
 
 def _latest(folder: Folder) -> int:
-    """Return the number of the latest note, 0 without any."""
+    """Return the number of the latest note of the lock; 0 without any."""
     listed = [_FILE.fullmatch(name) for name in folder.names(LOCKS)]
     return max((int(found[1]) for found in listed if found), default=0)
 

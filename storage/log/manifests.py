@@ -78,13 +78,13 @@ _SEGMENT = TypeAdapter(_SegmentJson)
 
 
 def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
-    """Map each path to size and hash, in order of the paths."""
+    """Map the path of each file to its size and hash, in order of the paths."""
     ordered = sorted(files, key=lambda file: file.path)
     return {file.path: [file.size, file.sha256] for file in ordered}
 
 
 def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
-    """Decode records by path; StoreError also for a path that leads out of the folder."""
+    """Map paths to records of files; StoreError also for a path that leads out of the folder."""
     return _records(checked(_FILES, content, f"{where} has no valid list of files"))
 
 

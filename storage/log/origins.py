@@ -32,7 +32,7 @@ def name_in(origin: str, url: str) -> str:
 
 
 def names_of(origin: str) -> str:
-    """Return the prefix of names of shards that the origin itself counted."""
+    """Return how the ledger's names of shards begin that exist only at the site of an origin."""
     return f"{OF_ORIGIN}{origin}/"
 
 

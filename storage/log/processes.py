@@ -9,8 +9,8 @@ import socket
 from pathlib import Path
 
 _MARK = re.compile(r"([0-9a-f]{32}) ([1-9]\d{0,8}) (\d{1,20})")
-_DEAD = frozenset("ZX")  # states of zombies and dead processes
-_STATE, _STARTED = 0, 19  # indices of fields of /proc/PID/stat after the name
+_DEAD = frozenset("ZX")  # states in /proc/PID/stat of zombies and dead processes
+_STATE, _STARTED = 0, 19  # places of two fields in /proc/PID/stat, counted after the name
 
 
 def mark_of_process() -> str:

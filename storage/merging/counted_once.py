@@ -46,7 +46,10 @@ class ShardsRefused(InvalidInput):
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
 ) -> pa.Table:
-    """Return records of shards that are in segments `news` of an origin, but not in `theirs`."""
+    """Return records of the shards of an origin that are new in a pull.
+
+    They are in the segments `news` of the origin, but not in `theirs`, those of the previous pull.
+    """
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
     gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]
@@ -93,7 +96,7 @@ def refusal(
 
 
 def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
-    """Find records whose shards other segments count, by name or content.
+    """Find records whose shards, or copies of them, are also counted by other segments.
 
     Returns the places of these records, and the names that the first few have in the other
     segments. Shards without documents are not compared by content.
@@ -122,7 +125,7 @@ def without_copies(
     with the names that the shards have in this store.
     """
     groups = linked_groups(segments, ledger)
-    # ignore shards without documents, which do not decide what segments are left out
+    # ignore shards without documents, which do not decide which segments are left out
     tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
     if not tables:
         return frozenset(), ()
@@ -141,7 +144,7 @@ def without_copies(
 
 
 def _copied(others: Ledger, records: pa.Table) -> NDArray[np.bool_]:
-    """Return for each record whether other segments count its content.
+    """Return for each record whether other segments count a shard of the same content.
 
     A shard with the same name and fingerprint has the same content, for any type of fingerprint.
     """
@@ -160,7 +163,7 @@ def _with_documents(records: pa.Table) -> pa.Table:
 
 
 def _unwanted(forgotten: Forgotten, records: pa.Table) -> Iterator[tuple[str, str]]:
-    """Yield the shards that are forgotten or purged here, with the reason."""
+    """Yield the shards that this store has forgotten or purged, each with the reason."""
     chosen = records.select(("url", "fingerprint", "size"))
     for batch in chosen.to_batches(_ROWS) if forgotten else ():
         for url, *content in zip(*map(pa.Array.to_pylist, batch), strict=True):

@@ -12,7 +12,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def require_adding_up(store: Snapshot, other: Snapshot) -> None:
-    """Raise ForeignStatistics, with all differences, if two stores cannot be added."""
+    """Raise ForeignStatistics, with all differences, if the sums of two stores cannot be added."""
     differs = list(differences(store, other))
     if differs:
         raise ForeignStatistics(
@@ -49,7 +49,7 @@ def differences(store: Snapshot, other: Snapshot) -> Iterator[str]:
 
 
 def followed(store: MomentStore, other: Snapshot) -> MomentStore:
-    """Add the words that another store has added to the same vocabulary, if any.
+    """Add to a store the words that another store has added to the same vocabulary, if any.
 
     Each addition in the other store becomes a commit in this store, so that every segment keeps the
     vocabulary with which it was counted.
@@ -70,9 +70,10 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 
 
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
-    """Return the `words` that a reference in this store needs for a segment of another store.
+    """Return the vocabulary size to record here for a segment that is copied from another store.
 
-    The argument `words` is that of the segment's reference in the other store.
+    `words` is the size that the other store has recorded. For both sizes, None means all words of
+    the store.
 
     Raises ForeignStatistics if this store added words in larger steps than the other store.
     """

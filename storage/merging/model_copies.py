@@ -152,7 +152,7 @@ def _version_for(store: MomentStore, other: MomentStore, model: Model, name: str
     raise InvalidInput(
         f"model {name} of {other.url} was fitted with a vocabulary that no version of {store.url} "
         "has",
-        f"fit a new one at {other.url} by {{refit}}, and pull that",
+        f"fit a new model at {other.url} by {{refit}}, and pull that one",
     )
 
 

@@ -49,7 +49,9 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
 
 
 def only_of(store: MomentStore, origin: str) -> MomentStore:
-    """Return a version with only the documents of one origin, to read; "" means the store itself.
+    """Return a store for reading that has only the documents of one origin.
+
+    `origin` "" means the documents that the store counted itself.
 
     Raises InvalidInput for a store without origins, or without this one.
 

@@ -50,7 +50,7 @@ _Copied = tuple[str, str | None]
 
 
 class _Pulled(StoreError):
-    """Another writer has pulled these versions."""
+    """Another writer has already pulled the same versions of the other stores."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,10 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # Try the latest versions. An expiry or a purge of an origin may have deleted files of
-            # the version that was read. Another pull may have added the same words. Read the
-            # origins last, so that they are not older than the version of this store.
+            # Try again with the latest versions of all stores. An expiry or a purge of an origin
+            # may have deleted files of the version that was read. Another pull may have added the
+            # same words. Read the origins last, so that they are not older than the version of
+            # this store.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
                 raise
@@ -214,7 +215,7 @@ def _versions(stores: Iterable[MomentStore]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Incoming:
-    """Segments of a source as they are in the new version.
+    """Segments of another store, the source, as the new version of this store has them.
 
     parts : references to all these segments, with their identifiers in this store
     copies : references of the source to the segments that must be copied, by their new identifiers
@@ -227,7 +228,7 @@ class _Incoming:
 
     @classmethod
     def at(cls, head: Commit, source: Source, copies: Mapping[str, SegmentReference]) -> _Incoming:
-        """Find the segments of a source in a version, or among copies.
+        """Find the wanted segments of a source in a version of this store, or among new copies.
 
         Raises OriginChanged for a segment that is in neither.
         """
@@ -248,7 +249,7 @@ class _Incoming:
 def _taken_over(
     store: MomentStore, sources: Sequence[Source], unique: bool, message: str
 ) -> tuple[Pull, ...]:
-    """Copy the new segments, and commit them."""
+    """Copy the new segments of other stores, and commit them."""
     _swept(store)
     head = store.commit
     for source in sources:
@@ -405,7 +406,7 @@ def _text(
     before: Sequence[Sequence[SegmentReference]],
     purged: Purged,
 ) -> str:
-    """Describe a pull for the log."""
+    """Return the message of the commit of a pull."""
     told = "; ".join(
         f"{one.source.name}: version {one.source.other.version}, "
         f"{change_text(_documents(own) - _documents(theirs))}"

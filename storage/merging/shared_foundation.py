@@ -140,7 +140,7 @@ def create_like(
     match the lineage.
     """
     folder, foundation = Folder.at(url, storage_options), _foundation_in(shared)
-    # let the eras end with version 0, as the first version of this store has all words
+    # let the eras of smaller vocabularies end with version 0, which has all words in this store
     eras = tuple(replace(era, version=0) for era in shared.lineage.eras)
     lineage = replace(shared.lineage, eras=eras, like=True)
     commit = Commit.first(lineage, message or "create like another store")

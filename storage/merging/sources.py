@@ -140,7 +140,7 @@ def _origin(other: MomentStore) -> Origin:
 def _require_separate(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, name: str
 ) -> None:
-    """Refuse this store, a store that includes this one, and a store that is merged already."""
+    """Refuse as an origin the store itself, one that includes it, and one merged already."""
     mine = Owner.at(store.url, store.folder.storage_options).birth
     if origin.id == mine:
         raise InvalidInput(
@@ -150,7 +150,7 @@ def _require_separate(
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} includes the documents of {store.url}, which would count twice",
-            "merge the stores of its other origins instead",
+            "merge the other stores that it includes instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in origins.items():
@@ -203,7 +203,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version of a copy of the origin, or one earlier than that of the last pull."""
+    """Refuse a version of a copy of the origin, or a version before the one pulled last."""
     before = head.origins.get(source.name)
     if before is None:
         return
@@ -216,11 +216,12 @@ def require_later(head: Commit, source: Source) -> None:
             )
         raise InvalidInput(
             f"{source.url} is at version {source.origin.version}, but its version "
-            f"{before.version} was already merged: the store was restored from a copy, or is one",
+            f"{before.version} was already merged: the store was restored from a copy, or it is a "
+            "copy",
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )
-    # this also works for an expired commit, which keeps its transaction
+    # `has` also works for an expired commit, which keeps its transaction
     log = CommitLog(source.other.folder)
     if before.transaction and not log.has(before.version, before.transaction):
         raise InvalidInput(

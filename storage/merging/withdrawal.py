@@ -1,4 +1,7 @@
-"""Withdrawal: removes the documents of an origin from every version, model and file of a store."""
+"""Withdrawal: removes the documents of an origin from every version, model and file of a store.
+
+An origin is another store whose segments were copied into this store.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,18 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """Result or plan of the purge of an origin.
+    """Result or plan of `withdraw`, which purges all documents of an origin.
 
     Parameters
     ----------
     store : MomentStore
-        At its latest version.
+        The store at its latest version.
     name : str
         Name of the origin.
     documents : int
         Number of documents that the latest version had from the origin.
     purge : Purge
-        Versions, models and tags that are dropped. It names no shards.
+        Versions, models and tags that are dropped. No single shards are listed in it.
     erased : tuple of str
         Deleted files in the folder of the store that do not belong to the store. They named shards
         of the origin, or described a dropped version.
@@ -56,12 +59,13 @@ def plan_withdrawal(store: MomentStore, name: str) -> Withdrawal:
 
 
 def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
-    """Remove an origin permanently from every version, model and file of a store.
+    """Remove the documents of an origin permanently from every version, model and file of a store.
 
-    One commit drops all versions with documents of the origin, under any name, and all models that
-    may have been fitted to them. Then their files are deleted. Later pulls of the origin's store
-    are refused, unless they allow forgotten documents to be counted again. If the origin was purged
-    before, its remaining files are deleted.
+    One commit drops all versions that count documents of the origin, even if the origin had another
+    name there, and all models that may have been fitted to these versions. Then the files of these
+    versions and models are deleted. Later pulls of the origin's store are refused, unless they
+    allow forgotten documents to be counted again. If an earlier purge of the origin did not delete
+    all files, this call deletes the rest.
 
     Parameters
     ----------
@@ -75,7 +79,7 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     Raises
     ------
     InvalidInput
-        No version has such an origin, or another origin includes its documents, too.
+        No version has an origin of this name, or another origin includes its documents, too.
     Unfinished
         The origin is purged, but not all files could be deleted. The same call deletes the rest.
     StoreError
@@ -178,9 +182,9 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
 
 
 def _stores(log: Sequence[Commit], name: str) -> set[str]:
-    """Return the identifiers of the stores that were ever an origin called `name`.
+    """Return the identifiers of the stores that were an origin called `name` in any version.
 
-    A store that is now an origin of another name is left out.
+    A store that is an origin under another name in the latest version is left out.
     """
     others = {one.id for key, one in log[0].origins.items() if key != name}
     return {commit.origins[name].id for commit in log if name in commit.origins} - others

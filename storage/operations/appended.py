@@ -20,7 +20,8 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# Pattern of the last counted byte: a line end, or another byte and the line end appended after it.
+# Matches the last counted byte of a file together with the bytes appended after it. Either the
+# counted byte is a line end, or the appended bytes begin with one.
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
@@ -28,8 +29,8 @@ _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 class Longer:
     """A file that may have grown after it was counted.
 
-    records : its counted parts: the beginning, and each part that was appended later
-    document_bytes : size of the largest allowed record
+    records : ledger records of its counted parts: of the beginning, and of each part appended later
+    document_bytes : size of the largest allowed record (a document), in bytes
     """
 
     shard: Shard
@@ -64,9 +65,9 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield shards under their names in the ledger.
+    """Yield shards under the names with which the ledger has counted them.
 
-    For a file that has grown, yields each of its counted parts.
+    A file that has grown is counted in parts, so each of its counted parts is yielded.
     """
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")
@@ -102,7 +103,8 @@ def appended_to(
     if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
         return None
     if shard.url.startswith(("http://", "https://")):
-        return None  # names of parts contain a #, which begins a fragment in such a URL
+        # parts of a file have names with a #, which would begin a fragment in an HTTP URL
+        return None
     for record in asked.records:
         if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
             return None

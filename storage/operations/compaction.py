@@ -1,4 +1,4 @@
-"""Compaction: replaces segments by their sum, or stores the sum in addition to them."""
+"""Compaction: replaces segments of a store by their sum, or stores the sum in addition to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 class SegmentsChanged(StoreError):
-    """The latest version lacks some of the summed segments."""
+    """A compaction summed segments, but the latest version lacks some of them."""
 
 
 def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tuple[FileRecord, ...]:
@@ -46,9 +46,9 @@ def compaction_groups(
     Groups of one segment are left out.
 
     Segments of the same day, month or year form a group. All segments without dates form one group.
-    A segment that subtracts shards joins the groups that hold these shards, also those of other
-    days. Segments of different vocabularies are never added up. Segments of origins stay unchanged,
-    so that a later pull can replace them.
+    A segment that subtracts shards is in one group with all segments that count these shards, even
+    if they are of other days. Segments of different vocabularies are never added up. Segments of
+    origins stay unchanged, so that a later pull can replace them.
 
     references : segments of a version
     by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
@@ -73,7 +73,7 @@ def _groups_of_era(
 def linked_groups(
     references: Sequence[SegmentReference], ledger: Ledger
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Group each segment of a version with the segments that subtract its shards."""
+    """Group each segment of a version with the segments that subtract some of its shards."""
     eras: dict[object, list[list[SegmentReference]]] = {}
     for part in references:
         eras.setdefault((part.words, part.origin), []).append([part])
@@ -87,7 +87,7 @@ def linked_groups(
 def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
-    """Join groups if one segment subtracts shards of segments in more than one of them."""
+    """Join groups of segments if one segment subtracts shards that several groups count."""
     takers = {
         part.id: set(ledger.tables[part.id]["url"].to_pylist())
         for part in references
@@ -118,9 +118,11 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of `sources`, with their ledger; by default the sum of all segments.
+    """Return the sum of the segments `sources` as a new segment, together with their ledger.
 
-    Pass `ledger`, the ledger of the segments, if the version does not hold all of them. Raises
+    By default, all segments of the version are summed.
+
+    Pass `ledger`, the ledger of the summed segments, if the version lacks some of them. Raises
     StoreError if a row block is missing.
     """
     summed = store.commit.segments if sources is None else sources
@@ -136,7 +138,7 @@ def commit_compaction(
     segment: Segment | None,
     message: str = "",
 ) -> MomentStore:
-    """Replace segments by their sum in the latest version, even if another writer made it.
+    """Replace segments by their sum in the latest version, which another writer may have made.
 
     Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
     the store cannot be written.

@@ -19,7 +19,8 @@ from streaming_moments.storage.store.store import MomentStore
 class Expiry:
     """Result of an expiry.
 
-    models : models of the latest version that are deleted with the version they were fitted to
+    models : models of the latest version that are deleted because the version they were fitted to
+        is dropped
     held : old versions that stay, each with the model or tag that needs it
     places : folders of segments and models that no other version names
     size : size of these folders in bytes
@@ -82,13 +83,13 @@ def expire(
 
     if found.versions or found.models:
         store = store.extended(change)
-    # also deletes files that a dead process left
+    # also delete the files that an earlier call left if its process died
     heaps = sweep(folder)
     return store, _with_places(found, heaps)
 
 
 def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
-    """Select the versions and models to drop. `past` are the versions that are old enough."""
+    """Select the versions and models to drop. `past` are versions old enough to drop."""
     if keep < 1:
         raise InvalidInput(f"cannot keep {keep} versions; give at least 1")
     last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]
@@ -119,8 +120,9 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
     for version in sorted(written, reverse=True):
         if successor is not None and now - successor >= older_than:
             past.add(version)
-        # Take the earliest time of all later versions: a file may be newer than its successor's,
-        # because `expire` rewrites the files of expired commits.
+        # A version was superseded when the file of the next commit was written. Take the earliest
+        # time of all later files: `expire` rewrites files of expired commits, so the file of the
+        # next commit may be newer than those after it.
         successor = min(written[version], successor or written[version])
     return past
 

@@ -18,7 +18,7 @@ from streaming_moments.storage.store.store import MomentStore
 def require_non_negative(
     folder: Folder, parts: Sequence[Part], layout: SegmentLayout, index: int
 ) -> None:
-    """Raise InvalidInput if segments have negative sums in a row block.
+    """Raise InvalidInput if the sum of some segments is negative anywhere in a row block.
 
     Sums are negative if subtracted documents were never added. The error names the arrays with
     negative sums. At most two row blocks are in memory.
@@ -95,6 +95,9 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether a version only adds segments to those in `sound`, whose sum is not negative."""
+    """Whether a version has all segments in `sound`, and only adds the counts of others.
+
+    The sum of the segments in `sound` is not negative, so the sum of the version is not either.
+    """
     found = {(part.id, part.sign) for part in references}
     return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

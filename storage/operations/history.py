@@ -41,7 +41,7 @@ class MovedTopics:
 
 @dataclass(frozen=True)
 class Difference:
-    """Changes between two versions.
+    """Changes of documents, shards, origins and models between two versions.
 
     before, after : the versions
     documents, tokens : increase of the number of documents and tokens; negative for a decrease
@@ -93,7 +93,8 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # leave out the sum of all days: if a later sum replaced it, `gc` may have deleted it
+            # leave out the stored sum of all days: if a later one replaced it, `gc` may have
+            # deleted its files
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,
@@ -164,7 +165,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
     store : store whose latest version the new commit follows
     name : the tag, such as "production"
     model : name of a model, or another tag of it
-    message : message for the log; by default it names both
+    message : message for the log; by default it names the tag and the model
     """
     require_name(name)
 
@@ -179,7 +180,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
 
 
 def difference(store: MomentStore, before: int, after: int, model: str | None = None) -> Difference:
-    """Compare two versions.
+    """Compare the documents, shards, origins and models of two versions.
 
     Raises StoreError if a version or model does not exist, or a file is damaged.
 
@@ -228,7 +229,11 @@ def _identity(commit: Commit, name: str) -> str:
 
 
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
-    """Compare all models that can be compared; raise StoreError if the model `asked` cannot."""
+    """Compare the topics of all models that two versions have under the same name or tag.
+
+    Leaves out models that cannot be compared. Raises StoreError if the model `asked` is one of
+    them.
+    """
     moved = {}
     for name in _names_to_compare(one, two, asked):
         before, after = one.load_any_model(name), two.load_any_model(name)

@@ -1,14 +1,16 @@
-"""Levels: chooses segments to merge, so that few must be read after any number of commits.
+"""Levels: chooses segments to merge, so that a fit reads few of them after any number of commits.
 
 The weight of a segment is its number of documents plus its number of shards. Its level is the
 logarithm of the weight, to the base of the number of segments merged at once. A sum has a higher
 level than its parts, so each segment is summed at most once for each level.
 
-Segments of the same day are replaced by their sum. Segments of different days stay, because windows
-and shares over time need each day. Their sum is stored beside them.
+Segments of the same day are replaced by their sum. Segments of different days stay, because a model
+of some days, or the shares of topics over time, need the counts of each day. The sum of such
+segments is stored beside them.
 
-Some segments and sums remain on each level. If they are many, one sum of all of them is stored. A
-later sum of all days replaces it. A fit of all days reads this sum and the few later segments.
+Some segments and sums remain on each level. If they are many, one sum of all of them is stored, the
+sum of all days. The next sum of all days replaces it. A fit of all days reads this sum and the few
+later segments.
 """
 
 from __future__ import annotations
@@ -97,11 +99,13 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version (segments or sums) to sum; they stay beside their sum.
+    """Return the next parts of a version (segments or stored sums) to add up.
+
+    They stay in the version, beside their sum.
 
     These are the earliest `after` parts of the same level, vocabulary and sign, or none. Segments
     of the latest day, month or year are left out if there are others, because `segments_to_replace`
-    may choose them. Sums in `gone` are ignored.
+    may choose them. `gone` are the results of `sums_gone`, which are ignored.
     """
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
     for part in _days_gone_by(commit, _kept(without_whole(commit.sums), gone), by):
@@ -119,8 +123,8 @@ def parts_of_whole(
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
     These are all parts of one vocabulary and sign, except those of the latest day, as in
-    `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
-    two) segments and sums in their place.
+    `parts_to_sum`. The result is empty if a fit needs to read only few segments and stored sums for
+    these parts: at most two, or at most `after` / 2.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -133,16 +137,19 @@ def parts_of_whole(
 def read_for(
     commit: Commit, parts: Sequence[Part], gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the parts to read for the sum of `parts`; a sum of all days may stand for several.
+    """Return the parts to read for the sum of `parts`; a stored sum may take the place of several.
 
-    All returned parts have sign 1.
+    The signs of the parts are ignored: all returned parts have sign 1.
     """
     segments = [segment for part in parts for segment in segments_in(part)]
     return tuple(map(added, covered(segments, _kept(commit.sums, gone))))
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
-    """Return the sums of a version whose files are missing: `gc` of release 0.2.0 deletes them."""
+    """Return the identifiers of the stored sums of a version that have lost their files.
+
+    `gc` of release 0.2.0 deletes the files of such sums, because it does not know them.
+    """
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 
@@ -194,7 +201,7 @@ def _kept(sums: Sequence[SegmentSum], gone: frozenset[str]) -> tuple[SegmentSum,
 def _days_gone_by(commit: Commit, sums: Sequence[SegmentSum], by: Bucket) -> list[Part]:
     """Return the parts of a version, except the segments of its latest day, month or year.
 
-    If all segments are of one such period, none is left out.
+    If all segments are of the same day, month or year, none is left out.
     """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1

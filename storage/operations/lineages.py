@@ -1,4 +1,7 @@
-"""Lineages: stages new counts of a store, with a new vocabulary and basis, and adopts them."""
+"""Lineages: counts a store again with a new vocabulary and basis, and adopts the new counts.
+
+Until they are adopted, the new counts are a staged lineage, which readers do not see.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,9 @@ def stage(
     message: str = "",
     halves: bool | None = None,
 ) -> MomentStore:
-    """Begin a staged lineage. It replaces the staged lineage of the given version, if any.
+    """Begin to count a store again with another vocabulary, policy and basis: a staged lineage.
+
+    It replaces the staged lineage of the given version, if any.
 
     The statistics and the ledger of the store stay unchanged, so readers see no difference. Raises
     ForeignStatistics if vocabulary, policy and basis do not belong together. Raises StoreError if
@@ -99,7 +104,7 @@ def stage(
 def stage_on(
     store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
 ) -> MomentStore:
-    """Stage a lineage on a foundation of the store's kind.
+    """Begin a staged lineage on a new foundation (such as vocabulary, policy and basis).
 
     Arguments and errors are those of `stage`. The caller must have written the vocabulary, if the
     foundation has one.
@@ -147,9 +152,9 @@ def stage_segment(
 ) -> MomentStore:
     """Commit a sealed segment to the staged lineage, and return the extended store.
 
-    `known` is a part of the staged ledger that need not be read again. Raises
-    ShardsAlreadyCounted if shards are counted already. Raises ForeignStatistics if the segment has
-    another basis, and BoundExceeded if sums could exceed 2^62.
+    `known` is a part of the staged ledger that need not be read again. Raises ShardsAlreadyCounted
+    if the staged lineage already counts shards of the segment. Raises ForeignStatistics if the
+    segment was counted with another basis, and BoundExceeded if sums could exceed 2^62.
     """
 
     def change(head: Commit) -> Commit:
@@ -283,8 +288,8 @@ def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
 def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
     """Return a version of the store that has the vocabulary of a model.
 
-    This is the given version if it has this vocabulary, otherwise the one that the model was fitted
-    to.
+    This is the given version if it has the vocabulary of the model, otherwise the version that the
+    model was fitted to.
 
     `name` is the name of the model, not a tag.
     """
@@ -296,8 +301,9 @@ def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
 def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
     """Return a version of the store that counts the words of a model, and perhaps more words.
 
-    This is the given version if it has these words, otherwise the result of `store_for`. The rows
-    of the model's words come first, and the rows of added words after them.
+    This is the given version if its vocabulary begins with the words of the model, otherwise the
+    result of `store_for`. The rows of the model's words come first, and the rows of added words
+    after them.
     """
     if model.vocabulary in {era.vocabulary for era in store.commit.lineage.eras}:
         return store
@@ -309,7 +315,7 @@ def states_compared(
     after: tuple[MomentStore, Model],
     rule: MatchingRule = MatchingRule(),
 ) -> TopicMatching | None:
-    """Match the topics, states or clusters of a model to those of a later one.
+    """Match the topics, states or clusters of a model to those of a later model.
 
     Each model comes with a version of the store that contains it. Returns None if a model has no
     topics, states or clusters, or if only one of the models has clusters. Also returns None if the
@@ -328,7 +334,7 @@ def states_compared(
 def _on_same_words(
     before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the (n, k) and (n, m) columns of two models, whose rows stand for the same words.
+    """Return columns (n, k) and (n, m) of two models, with rows for the same words in both.
 
     Returns None if the models have the same vocabulary, but columns of different lengths.
     """

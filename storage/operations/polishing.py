@@ -1,6 +1,7 @@
-"""Polishing: stores the sums of passes over documents until the polished model is committed.
+"""Polishing: stores the sums of passes over the documents until the improved model is committed.
 
-Sums depend only on the documents and the model, so two writers of a file write the same bytes.
+These sums depend only on the documents and the model. If two processes write the same file, they
+therefore write the same bytes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from streaming_moments.storage.log.manifests import (
 
 @dataclass(frozen=True, eq=False)
 class PassSums:
-    """Expected sums of a pass over the documents of some shards.
+    """Sums of expected counts from a pass over the documents of some shards, to improve a model.
 
-    `shards` is the number of shards read. `bad` has the name of each unreadable shard, which was
-    skipped, and the reason.
+    `shards` is the number of shards read. `bad` has the name of each shard that was skipped because
+    it is unreadable, and the reason.
     """
 
     expected: ExpectedSums
@@ -42,7 +43,10 @@ class PassSums:
     bad: tuple[tuple[str, str], ...] = ()
 
     def add(self, other: PassSums) -> PassSums:
-        """Add the sums, shards and unreadable shards of `other`. Changes `expected` in place."""
+        """Return the total of this and `other`: sums, shards and unreadable shards.
+
+        Changes `expected` in place.
+        """
         expected = self.expected.add(other.expected)
         return PassSums(expected, self.shards + other.shards, (*self.bad, *other.bad))
 
@@ -52,7 +56,7 @@ class PolishingFolder:
     """Folder with the sums of all passes that polish one model.
 
     `polishing` is a digest of the model, the documents, and how they are read. `kept` is the class
-    of the sums.
+    of the expected sums.
     """
 
     folder: Folder
@@ -60,7 +64,7 @@ class PolishingFolder:
     kept: type[ExpectedSums] = ExpectedCounts
 
     def find(self, number: int, part: str) -> PassSums | None:
-        """Read the sums of a part of a pass; None if they are missing, incomplete or damaged."""
+        """Read the sums of one part of pass `number`; None if missing, incomplete or damaged."""
         name = pass_folder(self.polishing, number, part)
         where = f"{self.folder.url}/{name}"
         manifest = self.folder.find(f"{name}/{MANIFEST}")
@@ -69,7 +73,8 @@ class PolishingFolder:
         try:
             files = files_from_json(unseal(manifest, where).get("files"), where)
         except StoreError:
-            # a power cut can damage the manifest; then the part is counted again
+            # a power cut can damage the manifest; the caller then computes this part of the pass
+            # again
             return None
         found = self.folder.find_all([f"{name}/{path}" for path in files])
         if any(content is None for content in found):
@@ -114,6 +119,6 @@ class PolishingFolder:
         return total
 
     def delete(self) -> None:
-        """Delete the sums. Call this after the commit of the model that was fitted to them."""
+        """Delete all sums in the folder. Call this after the commit of the model fitted to them."""
         place = f"{POLISHING}/{self.polishing}"
         self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -20,7 +20,7 @@ RENAME = "rename"
 
 @dataclass(frozen=True)
 class Renaming:
-    """New names of counted shards, by their names in the ledger.
+    """New names of counted shards, by the names under which they were counted.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Renaming:
     names: Mapping[str, str]
 
     def name(self, url: str) -> str:
-        """Return the name of a shard after the renaming."""
+        """Return the new name of a shard; its old name if it is not renamed."""
         return self.names.get(url, url)
 
     def forgotten(self, listed: Forgotten) -> Forgotten:
@@ -41,7 +41,7 @@ class Renaming:
 
 
 def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
-    """Return the new names of shards if a file, or a folder, moves.
+    """Return the new names of shards after a file or a folder was moved, by their old names.
 
     old, new : both are names of files, or both are names of folders with a slash at the end. The
         parts of a file, and everything below a folder, get new names, too.
@@ -60,9 +60,10 @@ def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
 def segments_to_rename(
     store: MomentStore, renaming: Renaming
 ) -> list[tuple[SegmentReference, ...]]:
-    """Return groups of segments to write again, because they hold renamed shards.
+    """Return groups of segments to write again, because they count shards that get new names.
 
-    Raises InvalidInput if a new name is counted already, or if an origin counted the shards.
+    Raises InvalidInput if a shard is already counted under a new name, or if an origin counted the
+    shards to rename.
     """
     ledger = store.ledger()
     names = ledger.counted([*renaming.names])
@@ -85,7 +86,7 @@ def segments_to_rename(
 
 
 def renamed(ledger: Ledger, renaming: Renaming) -> Ledger:
-    """Return the records of a ledger with their new names."""
+    """Return a ledger in which each renamed shard has its new name."""
     tables = {
         name: table_of(
             replace(record, url=renaming.name(record.url)) for record in ledger.records(name)
@@ -101,7 +102,9 @@ def commit_renaming(
     renaming: Renaming,
     message: str,
 ) -> MomentStore:
-    """Replace each group of segments by its sum, with new names of the shards, in one commit.
+    """Replace each group of segments by a segment with the new names of its shards.
+
+    All groups are replaced in one commit.
 
     Raises the errors of `commit_compaction`.
     """

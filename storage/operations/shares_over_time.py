@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST_PERIODS = 60  # a chart has at most this many periods
+_MOST_PERIODS = 60  # a chart of shares over time has at most this many days, weeks or months
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class PeriodShares:
     shares, bars : (k,) shares of the tokens in each topic, and their standard errors. They are
         computed by `mixture_shares` with the `token_concentration` of the documents.
 
-    The standard error of a difference between two periods is the root of the sum of the squares of
-    their standard errors.
+    The standard error of the difference between the shares of two periods is the root of the sum of
+    their squared standard errors.
     """
 
     days: DateRange
@@ -41,10 +41,10 @@ class PeriodShares:
 
 
 def finest_period(store: MomentStore) -> Period | None:
-    """Return the shortest of day, week and month for which a chart can be drawn.
+    """Return the shortest period (day, week or month) for which shares over time can be drawn.
 
-    Each segment must lie within one period, and at most 60 periods may have segments. Returns None
-    if no period satisfies this, or a segment has no dates.
+    Each segment of the store must lie within one such period, and at most 60 periods may have
+    segments. Returns None if this holds for none of the three, or if a segment has no dates.
     """
     dates = [part.dates for part in store.commit.segments]
     days = [one for one in dates if one is not None]
@@ -68,12 +68,12 @@ def shares_over_time(
         A store whose vocabulary begins with the words of the model: see
         `storage.operations.lineages.store_counting`.
     model : TopicModel
-        A model fitted to any of its versions.
+        A model fitted to any version of the store.
     by : {"day", "week", "month"}
         Weeks begin on Monday. Periods without a token are omitted. If a word was added after some
-        documents were counted, it is ignored in these documents. If documents are cut into
-        passages, their lengths are not stored. The standard errors are then estimates, and tend to
-        be too large.
+        documents were counted, it is ignored in these documents. If the store cuts documents into
+        passages, it does not store the lengths of whole documents. The standard errors are then
+        estimates, and tend to be too large.
 
     Raises
     ------
@@ -123,12 +123,13 @@ def shares_in(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Add up counts of words; also return for each word the share of documents that count it.
+    """Add up counts of words; also return for each word in what share of documents it was counted.
 
     A word that was added to the vocabulary is not counted in earlier documents. `parts` maps each
-    size of the vocabulary to the counts of the documents that were counted with it. The share of
-    documents is measured in tokens of the first words, which were counted in all documents. If all
-    words were counted in all documents, the result has None instead of shares.
+    size of the vocabulary to the word counts of the documents that were counted with a vocabulary
+    of this size. A share of documents is measured in tokens of the words of the first vocabulary,
+    which were counted in all documents. If all words were counted in all documents, the result has
+    None instead of shares.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

@@ -1,4 +1,4 @@
-"""Staleness: documents counted and forgotten after a model was fitted."""
+"""Staleness: the numbers of documents counted and forgotten after a model was fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-# operations whose new segments count documents that were counted already
+# operations of the log whose new segments only count documents that were counted before
 _OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 
 
@@ -22,8 +22,8 @@ class Staleness:
 
     `counted` and `forgotten` are numbers of documents that were added and subtracted after
     `version`. A shard that was subtracted and added again is in neither. If the content of a shard
-    changed, but not its number of documents, both include all its documents. If later versions are
-    no longer stored, `counted` and `forgotten` are both None.
+    changed, but not its number of documents, both numbers include all its documents. Both have the
+    value None if versions after `version` are no longer stored.
     """
 
     model: str
@@ -53,7 +53,8 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(store, commits)
-    # compare the ledgers, because a shard may have been forgotten and counted again
+    # compare the ledgers shard by shard: a shard that was forgotten and counted again is in neither
+    # number
     if counted and forgotten:
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
@@ -80,7 +81,8 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
 
 def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
     """Return the numbers of documents that commits add and subtract, summed over the commits."""
-    # if a rollback restored the segments of an earlier version, go back to its totals
+    # for each set of segments, remember the totals up to its version: a rollback may restore the
+    # segments of an earlier version, and then the totals go back, too
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):
@@ -91,9 +93,9 @@ def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]
 
 
 def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
-    """Return the numbers of documents added and removed between two ledgers, shard by shard.
+    """Compare two ledgers shard by shard; return the numbers of added and of removed documents.
 
-    A shard with another name and the same content was renamed, so it is not included.
+    A shard that has the same content under another name counts as renamed, not as added or removed.
     """
     old, new = ({one.url: one for one in ledger} for ledger in (before, after))
     counted = forgotten = 0
@@ -113,12 +115,13 @@ def _documents(shards: Counter[ShardRecord]) -> int:
 
 
 def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:
-    """Return the numbers of documents that a commit adds and subtracts."""
+    """Return the numbers of documents that `after` adds to `before`, and subtracts from it."""
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
     if after.operation == MERGE and old.keys() - new.keys():
-        # compare shards, because new segments of an origin may have the same documents
+        # compare shards, because the new segments of an origin may count the same documents as the
+        # segments that they replace
         ledgers = [
             read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
         ]

@@ -62,12 +62,12 @@ class Window:
 
     @property
     def is_everything(self) -> bool:
-        """Whether all documents count with equal weight."""
+        """Whether the window includes all documents, with equal weights."""
         return self == Window()
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """Attributes that a stored model has for its window: days in ISO 8601, and the half-life.
+        """Attributes stored with a model of this window: its days in ISO 8601, and the half-life.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix for names of models of this window; empty if it has no days and no half-life.
+        """Suffix for the names of models that are fitted to this window; empty for all documents.
 
         Examples
         --------
@@ -113,12 +113,13 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowedStore:
-    """Statistics of a window of a version, which can be fitted like a whole version.
+    """Statistics of the documents of some days; models can be fitted to it as to a whole version.
 
     Create one with `of`.
 
     window : the days
-    groups : for each weight the segments with this weight; without a half-life all weights are 1
+    groups : for each weight, the segments that have this weight; without a half-life, all have
+        weight 1
     """
 
     store: MomentStore
@@ -127,15 +128,15 @@ class WindowedStore:
 
     @classmethod
     def of(cls, store: MomentStore, window: Window) -> WindowedStore:
-        """Select a window of a version.
+        """Select the segments of a version whose documents are of the days of a window.
 
-        A segment has weight `2^(-age / half_life)`. Its age is the number of days from the middle
-        of its days to the last day of the window. If the window has no last day, that of the
-        version is used.
+        A segment has weight `2^(-age / half_life)`. The age of a segment is the number of days from
+        the middle of its own days to the last day of the window. If the window has no last day, the
+        last day of the version is used.
 
         Raises InvalidInput if a segment has no dates, or has days inside and outside of the window.
-        Also raises it if no segment is in the window, or if shards of the window are subtracted on
-        days outside of it. The error has a remedy.
+        Also raises InvalidInput if no segment is in the window, or if a segment of the window
+        subtracts a shard that a segment of other days counts. The error has a remedy.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -163,17 +164,17 @@ class WindowedStore:
 
     @property
     def basis(self) -> Basis:
-        """The basis Q."""
+        """The basis Q of the store: the matrix that projects words to a few columns."""
         return self.store.basis
 
     @property
     def row_blocks(self) -> int:
-        """Number of row blocks B."""
+        """Number B of row blocks: parts of the rows that are stored in files of their own."""
         return self.store.row_blocks
 
     @property
     def codocuments(self) -> bool:
-        """Whether co-document counts are stored."""
+        """Whether the statistics include in how many documents two words occur together."""
         return self.store.codocuments
 
     @property
@@ -205,14 +206,14 @@ class WindowedStore:
         return self.row_lengths().whole
 
     def totals(self) -> Any:
-        """Return the `Totals` of the records in the window."""
+        """Return the `Totals` of the window: sums over records, such as numbers of documents."""
         parts = covered(self.segments, self.store.commit.sums)
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Return for each row the lengths of the documents whose counts include this row.
+        """Return for each row (word) the lengths of the documents that were counted with this word.
 
-        With a half-life, documents are weighted by age.
+        If the window has a half-life, documents are weighted by age.
         """
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
@@ -231,7 +232,7 @@ class WindowedStore:
         StoreError if a file is missing, swapped, truncated or damaged. The error names it.
         """
         folder, layout = self.store.folder, self.store.layout
-        # segments of the same weight are added up as integers, so subtraction is exact
+        # add up segments of the same weight as integers, so that subtracted segments cancel exactly
         kept = None if halves else replace(self.store.foundation, halves=False)
         if self.window.half_life is None:
             [(_, own)] = self._parts
@@ -247,7 +248,7 @@ class WindowedStore:
 
     @property
     def _parts(self) -> list[tuple[float, tuple[Part, ...]]]:
-        """Segments and sums to read for each weight."""
+        """For each weight, the segments to read, with stored sums in the place of some of them."""
         sums = self.store.commit.sums
         return [(weight, covered(own, sums)) for weight, own in self.groups]
 
@@ -257,12 +258,12 @@ StatisticsSource = MomentStore | WindowedStore
 
 
 def windowed(store: MomentStore, window: Window) -> StatisticsSource:
-    """Return the version itself if all documents count equally, else its window."""
+    """Return the version itself if the window includes all documents equally, else its window."""
     return store if window.is_everything else WindowedStore.of(store, window)
 
 
 def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
-    """Return the segments of a version with their days; raise InvalidInput if one has none."""
+    """Return the segments of a version with their days; raise InvalidInput if one has no dates."""
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):

@@ -29,8 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# At most `_TOGETHER` segments are read at the same time. Their files have at most the total size of
-# the row blocks, or `_SMALL` bytes if this is more.
+# At most `_TOGETHER` segments are read at the same time. The total size of their files is at most
+# `_SMALL` bytes, or the size of the row blocks that are read, whichever is larger.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -52,7 +52,7 @@ def read_stored_blocks(
 def read_rows(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout, name: str
 ) -> NDArray[np.int64]:
-    """Return the (n,) entries of the array `name` of a segment, with one number for each row.
+    """Read a whole array of a segment that has one number for each row; return its (n,) entries.
 
     n is the number of rows counted in the segment. Reads only the files of this array. Raises the
     errors of `read_stored_blocks`.
@@ -70,7 +70,7 @@ def read_rows(
 
 
 def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:
-    """Read the totals of one segment."""
+    """Read the totals of one segment: its sums that do not depend on a row."""
     return read_stored_blocks(folder, reference, layout, ())[0]
 
 
@@ -91,11 +91,11 @@ def sum_blocks(
 ) -> list[Any]:
     """Sum the statistics of row blocks over segments, in place; subtract segments of sign -1.
 
-    A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, other arrays are not read. All row blocks in `indices` are read together and are in
-    memory at once. Small segments are read together, too. Raises StoreError if a file is
-    missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
-    documents of a length are subtracted than added.
+    A segment that was counted with fewer rows (words) is added to the first rows only. If `kept` is
+    a foundation with fewer arrays, other arrays are not read. All row blocks in `indices` are read
+    together and are in memory at once. Small segments are read together, too. Raises StoreError if
+    a file is missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if
+    more documents of a length are subtracted than added.
     """
     foundation = kept or layout.foundation
     blocks = [layout.block(index) for index in indices]
@@ -111,7 +111,7 @@ def sum_blocks(
                 total[name] = _accumulated(total.get(name), rows, shape, reference.sign)
     for total, own_shapes in zip(sums, shapes, strict=True):
         for name, shape in own_shapes.items():
-            if name not in total:  # true if there are no segments
+            if name not in total:  # only if there are no segments
                 total[name] = np.zeros(shape, dtype=np.int64)
     return [
         foundation.statistics(block, totals, total)
@@ -131,12 +131,15 @@ def read_blocks(
     indices: Sequence[int],
     kept: Foundation | None = None,
 ) -> list[Any]:
-    """Sum row blocks as `sum_blocks` does, and join pieces of records across segments."""
+    """Sum row blocks as `sum_blocks` does, and join records that are cut into pieces.
+
+    The pieces of a record, such as a sequence, may be in several segments.
+    """
     return [_joined(layout, one) for one in sum_blocks(folder, parts, layout, indices, kept)]
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Return the totals of whole records, whose pieces are joined as in `read_blocks`."""
+    """Return the totals of some segments, with pieces of records joined as in `read_blocks`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
@@ -148,7 +151,7 @@ def require_apart(
     layout: SegmentLayout,
     added: Iterable[Segment] = (),
 ) -> None:
-    """Raise PiecesOverlap if segments hold overlapping pieces of one record.
+    """Raise PiecesOverlap if segments hold overlapping pieces of one record (such as a sequence).
 
     The error names the records, where their pieces overlap, and the shards of the segments in
     `added`.
@@ -162,9 +165,9 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Return the bytes needed to join pieces of records, in addition to a row block.
+    """Return how many bytes joining the pieces of records needs, in addition to a row block.
 
-    Each record counts as one piece to join.
+    The number is a bound, which takes each record for a piece to join.
     """
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
@@ -188,7 +191,7 @@ def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -
 
 
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
-    """Return one row block of the statistics of all rows, which shares memory with them.
+    """Return one row block of statistics that have all rows; both share the same memory.
 
     Raises InvalidInput if the statistics lack rows, and ForeignStatistics if the layout is for
     another foundation.
@@ -209,12 +212,12 @@ def _joined(layout: SegmentLayout, statistics: Any) -> Any:
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
-    """Add a segment to the leading rows of a sum.
+    """Add an array of a segment to the first rows of a sum, or subtract it if `sign` is -1.
 
     The sum cannot overflow, because commits refuse sums of 2^62 or more.
     """
     if total is None and sign > 0 and part.shape == shape:
-        return part  # the first segment needs no copy, and most sums have only one
+        return part  # do not copy the first segment, because most sums are of one segment only
     if total is None:
         total = np.zeros(shape, dtype=np.int64)
     leading = total[: len(part)]
@@ -224,7 +227,7 @@ def _accumulated(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to read of segments: the totals, and row blocks `indices` of arrays `names`.
+    """What to read of segments: the totals, and the row blocks `indices` of the arrays `names`.
 
     By default, all arrays are read.
     """
@@ -238,8 +241,9 @@ class _Wanted:
     ) -> dict[str, StoredGroup]:
         """Read the files of all segments at the same time; return them by segment identifier.
 
-        The memory plan allows only for the size of the row blocks. If the files of several segments
-        are larger than this in total, returns an empty dict.
+        Memory was reserved for the size of the row blocks only. If the files of several segments
+        are larger in total, returns an empty dict, so that the caller reads the segments one by
+        one.
         """
         known = {reference.id: reference for reference in references}
         manifests = segment_manifests(folder, list(known.values()))
@@ -282,7 +286,7 @@ class _Wanted:
         return {name: specs[name] for name in specs if self.names is None or name in self.names}
 
     def _tables(self, reference: SegmentReference, files: Iterable[str]) -> dict[str, list[str]]:
-        """Return the files of a segment's arrays that have no rows, by the name of the array."""
+        """Return the paths of a segment's arrays without rows (its totals), by array name."""
         specs = self.layout.of_first(reference.words).specs
         tables: dict[str, list[str]] = {}
         for path in files:
@@ -295,11 +299,12 @@ class _Wanted:
 def _read(
     folder: Folder, parts: Iterable[Part], wanted: _Wanted
 ) -> Iterator[tuple[SegmentReference, tuple[Totals, list[dict[str, NDArray[np.int64]]]]]]:
-    """Read each part; if a sum is missing or damaged, read the segments that it adds up instead.
+    """Read segments and stored sums; if a sum is damaged or missing, read its segments instead.
 
     Several small parts are read at the same time, if the storage supports it.
     """
-    # read parts to add before parts to subtract, because histograms must never be negative
+    # read segments to add before segments to subtract, because histograms of document lengths must
+    # never be negative
     ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
     for start in range(0, len(ordered), _TOGETHER):
         batch = ordered[start : start + _TOGETHER]

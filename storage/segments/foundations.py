@@ -95,7 +95,7 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
 
 
 def write_foundation(folder: Folder, foundation: Foundation) -> None:
-    """Write the foundation of statistics under its fingerprint."""
+    """Write a foundation (the definition of a store's statistics) under its fingerprint."""
     name, description = _place(foundation, foundation.fingerprint)
     arrays, attributes = foundation.parts()
     contents = {f"{key}.npy": _npy(array) for key, array in arrays.items()}
@@ -106,7 +106,7 @@ def write_foundation(folder: Folder, foundation: Foundation) -> None:
 
 
 def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) -> Any:
-    """Read the `Foundation` of a lineage, or of one of its eras.
+    """Read the `Foundation` of a lineage, or of an earlier vocabulary of it (`era`).
 
     Raises StoreError if a file is missing, damaged or superfluous, or if this version of the
     package lacks the kind of statistics.
@@ -150,7 +150,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
 
 
 def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
-    """Read the files of the foundations of a lineage and its eras as bytes, by path."""
+    """Return the bytes of the files that define a lineage and its earlier vocabularies, by path."""
     kind = KINDS[lineage.kind or CountsFoundation.kind]
     words = [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
     names = [vocabulary_file(one) for one in words if one]
@@ -161,9 +161,10 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Return the folder of a foundation, and the name of the file that describes the foundation.
+    """Return the folder of a foundation, and the name of the file in it that has its description.
 
-    Foundations with length weights are in another folder, as in the first format of stores.
+    Foundations of statistics with length weights have a folder of their own, as in the first format
+    of stores.
     """
     if kind.by_length:
         return basis_folder(fingerprint), "basis.json"

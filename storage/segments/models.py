@@ -1,4 +1,7 @@
-"""Models in a store. They are immutable, and store the name of their class in the registry."""
+"""Models in a store: writes and reads their files, which never change.
+
+Each stored model has the name of its class in the registry of models.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class _Attributes:
-    """Attributes of a stored model, as in `TopicModel.attributes`.
+    """Attributes that are stored with a topic model, as in `TopicModel.attributes`.
 
     Earlier versions of the package wrote only some of these attributes.
     """
@@ -129,7 +132,10 @@ def write_model(
 
 
 def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:
-    """Return the records of the files of a model by path; raise StoreError for invalid records."""
+    """Return the sizes and hashes of the files of a model, by path, from its manifest.
+
+    Raises StoreError for an invalid manifest.
+    """
     place = model_folder(name, reference.id)
     [content] = read_manifests(folder, {place: reference.manifest})
     return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")

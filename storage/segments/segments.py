@@ -36,14 +36,15 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 @dataclass(frozen=True)
 class Segment:
-    """A sealed segment. Its documents count as soon as a commit names it.
+    """A complete (sealed) segment. Its documents count as soon as a commit names it.
 
-    reference : description of the segment for a commit
+    reference : what a commit stores about the segment
     basis : fingerprint of the foundation of its statistics
     shards : the counted shards
     written : files of the segment, which must exist when it is committed
     halves : whether sums of one half of the documents are stored separately
-    halves_by_content : whether the content of a record decides in which half it is
+    halves_by_content : whether the content of a document, not its place, decides in which half it
+        is
     """
 
     reference: SegmentReference
@@ -95,7 +96,7 @@ class SegmentWriter:
         return tuple(records)
 
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
-        """Copy files of row blocks from another segment, which was not sealed.
+        """Copy files of row blocks from an unfinished segment of another writer.
 
         Raises StoreError if a file has changed since it was written, or cannot be copied.
         """
@@ -111,15 +112,17 @@ class SegmentWriter:
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
     ) -> Segment:
-        """Write the remaining files and then the manifest, and make all files durable.
+        """Complete the segment: write the remaining files, and the manifest as the last one.
+
+        All files are made durable.
 
         Raises StoreError if a block is missing, or was written twice with different content. Raises
         InvalidInput if the shards do not add up to the totals, or a shard occurs twice.
 
         totals : totals of the records of all blocks
         shards : the counted shards; their documents and tokens add up to the totals
-        files : all records that calls of `write_block` returned; at least one call is needed for
-            each block
+        files : all file records that calls of `write_block` returned; each block needs at least one
+            call
         dates : days of the documents, if they have dates
         """
         records = self._complete(files)
@@ -148,7 +151,7 @@ class SegmentWriter:
     def seal_beside(
         self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """Seal a sum that is stored in addition to the segments that it adds up.
+        """Finish a sum of segments that is stored in addition to these segments.
 
         The sum also stores the shard records of each of these segments.
 
@@ -166,7 +169,10 @@ class SegmentWriter:
         shards: int,
         dates: DateRange | None,
     ) -> tuple[str, Uncommitted]:
-        """Write the files `more` and all remaining files, and add their records to `records`."""
+        """Write the files in `more`, all files still missing, and the manifest of the segment.
+
+        Adds the records of these files to `records`.
+        """
         tables = totals.tables()
         whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}

@@ -1,4 +1,4 @@
-"""The store: one version at a time, its changes, its verification and its garbage."""
+"""The store: reads a version, makes new versions, verifies files, and deletes garbage."""
 
 from streaming_moments.storage.old_exports import old_exports
 

@@ -37,7 +37,7 @@ class Recount:
 
     operation : "append", "forget" or "replace"
     added, removed : segments to add, and segments to subtract, with at least one shard each
-    dropped : segments of the version to leave out, as found by `segments_of`
+    dropped : segments of the latest version to leave out, as found by `segments_of`
     skipped : URL of each skipped shard, and the reason
     unique : whether to refuse shards whose content is counted under other names
     lists : whether to list removed shards as forgotten, so that they are not counted again
@@ -68,7 +68,7 @@ class Recount:
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """Return the same changes with references for a lineage; raise the errors of `placed`."""
+        """Return the same changes for versions of `lineage`; raise the errors of `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -77,7 +77,7 @@ class Recount:
 
     @property
     def written(self) -> tuple[Uncommitted, ...]:
-        """Files that were written for all segments."""
+        """Files that were written for the segments to add or subtract."""
         return tuple(part.written for part in self.segments)
 
 
@@ -86,7 +86,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
 
     Does not check for negative counts. Raises these errors:
 
-    ForeignStatistics : a segment has another basis
+    ForeignStatistics : a segment was counted with another basis
     ShardsAlreadyCounted : added shards are counted already, and the commit does not remove them
     InvalidInput : a removed shard is not counted, or was counted with other content. Or the ledger
         has a folder that contains an added shard, or a shard within an added folder.
@@ -162,17 +162,20 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
 def segments_of(
     head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
 ) -> tuple[SegmentReference, ...]:
-    """Find segments that hold only shards in `records`; no two of them share a shard.
+    """Find segments of a version all of whose shards are in `records`.
 
-    Dropping such a segment from the version subtracts its shards. Shards that a segment of the
-    version subtracts are ignored.
+    No two of these segments share a shard.
+
+    To drop such a segment from the version subtracts its shards, without reading them. Shards that
+    another segment of the version subtracts are ignored.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}
     wanted = {record for record in records if record.url not in subtracted}
     found = []
     for part in head.segments:
-        # compare numbers first, so that the records of a large segment need not be read
+        # compare the numbers of shards first, so that the records of a large segment need not be
+        # read
         if part.sign > 0 and part.shards <= len(wanted):
             held = set(ledger.records(part.id))
             if held and held <= wanted:
@@ -182,7 +185,7 @@ def segments_of(
 
 
 def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
-    """Raise InvalidInput for URLs that are not in the ledger, before reading their shards."""
+    """Raise InvalidInput for URLs that are not in the ledger. Does not read their shards."""
     counted = set(ledger.counted(urls))
     for url in urls:
         if url not in counted:
@@ -248,12 +251,12 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Return a segment with its reference for versions of a lineage.
+    """Return a segment as versions of a lineage refer to it.
 
-    If the segment was counted with an earlier vocabulary, the reference has the number of words of
-    that vocabulary.
+    If the segment was counted with an earlier vocabulary of the lineage, its reference has the
+    number of words of that vocabulary.
 
-    Raises ForeignStatistics if neither the lineage nor its eras have the basis of the segment.
+    Raises ForeignStatistics if the segment was counted with a basis that the lineage never had.
     """
     words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if segment.basis not in words:
@@ -266,9 +269,9 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if segment and lineage split documents into halves differently.
+    """Raise ForeignStatistics if a segment splits documents into halves otherwise than its store.
 
-    This can happen after a rebase.
+    This can happen if the store was rebased after the segment was counted.
     """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
@@ -285,7 +288,7 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
 
 
 def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
-    """Refuse to subtract shards that were counted with another number of words."""
+    """Refuse to subtract shards that were counted with a vocabulary of another number of words."""
     if not head.lineage.eras:
         return
     for segment in removed:
@@ -303,8 +306,8 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded if sums of the segments could reach 2^62."""
-    # Bound added and subtracted segments separately, because a partial sum may contain all segments
-    # of one sign and none of the other.
+    # Bound the sums of added and of subtracted segments separately: while segments are summed, a
+    # partial sum may contain all segments of one sign and none of the other.
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

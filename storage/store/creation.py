@@ -1,4 +1,4 @@
-"""Creation: the files of an empty store."""
+"""Creation: writes the files of an empty store."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def create_files(
 ) -> None:
     """Write the files of an empty store, and then its first commit.
 
-    `write` writes the foundation of the store. Files of an interrupted creation are written again.
-    If the creation fails before it writes a file, no new folder remains. Raises StoreError if there
-    is a store already, or if the storage cannot refuse a second writer.
+    The function `write` writes the foundation of the store. Files that an interrupted creation has
+    left are written again. If the creation fails before it writes a file, no new folder remains.
+    Raises StoreError if there is a store already, or if the storage cannot refuse a second writer
+    of the same file.
     """
     require_absent(folder)
     log = CommitLog(folder, store_format.single_writer)
@@ -37,7 +38,7 @@ def create_files(
 
 
 def require_absent(folder: Folder) -> None:
-    """Raise StoreError if a folder holds a store, or its bucket is missing.
+    """Raise StoreError if a folder holds a store already, or if its bucket does not exist.
 
     Call it before any costly work for a new store.
     """

@@ -1,4 +1,4 @@
-"""Garbage: deletes files that dead writers or expired versions have left."""
+"""Garbage: deletes files that interrupted writers or expired versions have left."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# A commit may name only files that are younger than this. `gc` deletes files from the age `GRACE`.
-# The limit is far below this age, because `gc` and a commit may run at the same time.
+# A commit may name only files that are younger than this limit. `gc` deletes uncommitted files from
+# the age `GRACE`. The limit is far below `GRACE`, because `gc` and a commit may run at the same
+# time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
-# the file of an expired commit has at most this many bytes, and any other commit has more
+# `sweep` empties the file of an expired commit. The emptied file has at most this many bytes, and
+# the file of any other commit has more.
 _LONGEST_EMPTIED = 300
 
 
 class GarbageCommitted(StoreError):
-    """A commit has named files after they were found as garbage; nothing was deleted."""
+    """Files found as garbage were not deleted, because a commit has named them meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,18 @@ class Garbage:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether there is a manifest. Then all files are written, and a commit may follow soon."""
+        """Whether there is a manifest. If so, all files are written and may soon be committed."""
         return f"{self.path}/{MANIFEST}" in self.files
 
 
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     """Find files that no commit names and that have not changed during the grace period.
 
-    Sums of all days that only earlier versions name are garbage, too, because nothing needs them.
-    Raises InvalidInput if the grace period is negative. Raises StoreError if the log cannot be
-    read.
+    Stored sums of all days that only earlier versions name are garbage, too, because these versions
+    can be read without them. Raises InvalidInput if the grace period is negative. Raises StoreError
+    if the log cannot be read.
 
-    grace : must be longer than any writer needs from its first file to its commit
+    grace : the period, which must be longer than any writer needs from its first file to its commit
 
     Examples
     --------
@@ -106,11 +108,11 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    Before garbage with all its files (see `is_sealed`) is deleted, `collect` makes a commit. A slow
-    writer of these files then finds its version number in use. It checks its files again, and
-    cannot commit them because they are too old. Raises GarbageCommitted if another writer has
-    committed the garbage. Raises StoreError if a file cannot be deleted, or if only a later version
-    of the package may write the store.
+    If garbage has all its files (see `is_sealed`), a slow writer might still commit it. So
+    `collect` makes a commit of its own before it deletes the files. The slow writer then finds its
+    version number in use. It checks its files again, and cannot commit them because they are too
+    old. Raises GarbageCommitted if another writer has committed the garbage. Raises StoreError if a
+    file cannot be deleted, or if only a later version of the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
@@ -136,8 +138,9 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # The storage is full, so no other writer can commit these files either. Delete one
-            # place, which is safe and frees space, and try again.
+            # The storage is full, so no other writer can commit these files either. It is therefore
+            # safe to delete the files of one place without a commit. This frees space for the
+            # commit.
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)
@@ -145,7 +148,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
 
 def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
-    """Find segments and models that versions in `gone` name, but no version in `kept`."""
+    """Find segments and models that a commit in `gone` names, but no commit in `kept`."""
     places = named_by(gone) - named_by(kept)
     version = max(commit.version for commit in kept)
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
@@ -158,11 +161,13 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
 
 
 def sweep(folder: Folder) -> list[Garbage]:
-    """Delete files that only expired versions need, and empty their commits; return the files.
+    """Delete files that only expired versions need, and empty the commit files of these versions.
 
-    No writer can still commit these files. A rollback to an expired version is refused, and a slow
-    writer finds that the expiry has used its version number. The files of emptied commits stay, so
-    that no writer can create their versions again. After a StoreError, call `sweep` again.
+    Returns the deleted files.
+
+    No writer can commit these files any more. A rollback to an expired version is refused, and a
+    slow writer finds that the expiry has used its version number. The files of emptied commits
+    stay, so that no writer can create their versions again. After a StoreError, call `sweep` again.
     """
     log = CommitLog(folder)
     head = log.latest()
@@ -175,7 +180,7 @@ def sweep(folder: Folder) -> list[Garbage]:
         return []
     found = held_alone(folder, gone, log.history(head.version))
     _delete(folder, found)
-    # deleted files must not reappear after a power cut, because no commit will name them
+    # make the deletions durable: files that reappear after a power cut would be named by no commit
     folder.sync("")
     for commit in gone:
         folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
@@ -184,7 +189,7 @@ def sweep(folder: Folder) -> list[Garbage]:
 
 
 def unswept(folder: Folder, head: Commit) -> list[str]:
-    """Find the files of expired commits that were not emptied yet."""
+    """Return the paths of commit files of expired versions that `sweep` has not emptied yet."""
     found = []
     for file in folder.files(COMMITS):
         number = file.path.removesuffix(".json")
@@ -197,7 +202,8 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
     `written` are the new segments and models of a commit. Each of them is refused if its first file
-    was written more than half the grace period ago, or if its files have changed since.
+    was written more than half the grace period of `gc` ago, or if its files have changed after they
+    were written.
     """
     for part in written:
         now = folder.clock()
@@ -210,8 +216,9 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
         age = now - min([part.begun, *(file.modified for file in files)])
         if age > OLDEST_COMMITTED:
             raise StoreError(
-                f"{where} was begun {age / _DAY:.1f} days ago and is too old to be committed: `gc` "
-                f"may delete files after {OLDEST_COMMITTED / _DAY:g} days; run this again"
+                f"{where} was begun {age / _DAY:.1f} days ago and is too old to be committed: the "
+                f"limit is {OLDEST_COMMITTED / _DAY:g} days, because `gc` deletes old uncommitted "
+                "files; run this again"
             )
 
 
@@ -226,7 +233,7 @@ def _is_full(error: StoreError) -> bool:
 
 
 def named_by(commits: Sequence[Commit]) -> set[str]:
-    """Return the folders of all segments and models of some versions."""
+    """Return the folders of all segments and models that some commits name."""
     staged = [commit.staged.segments for commit in commits if commit.staged is not None]
     parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
     segments = {segment_folder(part.id) for part in parts}
@@ -238,7 +245,7 @@ def named_by(commits: Sequence[Commit]) -> set[str]:
 
 
 def _wholes(commits: Iterable[Commit]) -> set[str]:
-    """Return the folders of the sums of all days that some versions have."""
+    """Return the folders of the stored sums of all days that some commits name."""
     return {segment_folder(one.id) for commit in commits for one in commit.sums if one.whole}
 
 

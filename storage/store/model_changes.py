@@ -32,7 +32,7 @@ class Succession:
     topics: Mapping[int, int]
 
     def labels(self, head: Commit) -> dict[int, str]:
-        """Return the labels of the new model; empty if the earlier model was deleted."""
+        """Return the labels that the new model takes over; none if the earlier one was deleted."""
         before = head.models.get(self.model)
         labels = {} if before is None else before.labels
         return {self.topics[topic]: text for topic, text in labels.items() if topic in self.topics}

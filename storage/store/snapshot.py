@@ -40,8 +40,8 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 class Snapshot:
     """A store at one version. It is pickled without its caches, so that workers can load blocks.
 
-    format : versions of the package that may read and write the store
-    commit : the version
+    format : which versions of the package may read and write the store
+    commit : the commit of the version
     foundation : definition of the statistics
     """
 
@@ -65,7 +65,7 @@ class Snapshot:
 
     @property
     def kind(self) -> str:
-        """Kind of the statistics."""
+        """Kind of the statistics, such as "counts" (of documents)."""
         kind: str = self.foundation.kind
         return kind
 
@@ -81,12 +81,12 @@ class Snapshot:
 
     @property
     def basis(self) -> Basis:
-        """The basis Q of a store of documents."""
+        """The basis Q of a store of documents: the matrix that projects words to a few columns."""
         return self.counts.basis
 
     @property
     def codocuments(self) -> bool:
-        """Whether co-document counts are stored."""
+        """Whether the store counts in how many documents two words occur together."""
         return self.counts.codocuments
 
     @property
@@ -96,12 +96,12 @@ class Snapshot:
 
     @property
     def row_blocks(self) -> int:
-        """Number of row blocks B."""
+        """Number B of row blocks: parts of the rows that are stored in files of their own."""
         return self.commit.lineage.row_blocks
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Segments to read for the version. Stored sums replace some of them."""
+        """Segments to read for the version, with stored sums in the place of some of them."""
         return parts_of(self.commit)
 
     @property
@@ -111,24 +111,24 @@ class Snapshot:
 
     @property
     def form(self) -> ShardFormat:
-        """Format of the shards, and the columns with documents."""
+        """Format of the shards, and names of the columns that hold the documents."""
         content = dict(self.commit.lineage.form)
         content.pop(READING, None)
         return ShardFormat.from_json(content)
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """Options for reading the shards, as JSON, for a store of another kind than counts."""
+        """Options for reading the shards, as JSON, in stores of another kind than counts."""
         return dict(self.commit.lineage.form[READING])
 
     @property
     def dates(self) -> DateSource:
-        """Source of the dates of documents."""
+        """Where the dates of documents come from, such as a column or a part of the URL."""
         return DateSource.from_json(self.commit.lineage.dates or {})
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary."""
+        """The words that a store of documents counts."""
         return self._words[0]
 
     @property
@@ -150,7 +150,7 @@ class Snapshot:
         return self._with(self._log.latest(), whole=True)
 
     def is_there(self) -> bool:
-        """Whether the URL still has this version; False if the store was deleted or replaced.
+        """Whether this version is still at the URL; False if the store was deleted or replaced.
 
         Raises StoreError if the storage fails, or the commit is damaged.
         """
@@ -172,9 +172,9 @@ class Snapshot:
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Return for each row the lengths of the documents whose counts include this row.
+        """Return for each row (word) the lengths of the documents that were counted with this word.
 
-        These are fewer documents for words that were added later.
+        Words that were added to the vocabulary later were counted in fewer documents.
 
         Raises InvalidInput if the store has a kind other than counts.
         """
@@ -183,11 +183,11 @@ class Snapshot:
         return lengths
 
     def totals(self) -> Any:
-        """Return the `Totals` of all records."""
+        """Return the `Totals` of the version: sums over records, such as numbers of documents."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:
-        """Describe gaps between consecutive pieces of sequences."""
+        """Describe the gaps in sequences that were counted in pieces, one line for each gap."""
         if not self.foundation.joins:
             return []
         found: list[str] = sum_totals(self.folder, self.parts, self.layout).pieces.gaps()
@@ -248,7 +248,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version with known shard records, so that it does not read them again."""
+        """Return the same version with the given shard records, which it need not read any more."""
         same = replace(self)
         vars(same)["_known"] = records
         return same
@@ -262,13 +262,13 @@ class Snapshot:
         if foundation_of(after) != foundation_of(before):
             foundation = read_foundation(self.folder, after)
         other = replace(self, commit=commit, foundation=foundation)
-        # reuse the shard records that were read, because segments never change
+        # reuse the shard records that this version has read, because segments never change
         known = vars(self).get("_ledger", vars(self).get("_known"))
         return other if known is None else other.knowing(known)
 
 
 def lacks_vocabulary(store: Snapshot) -> str:
-    """Return the message of the error for a store without the requested vocabulary or basis."""
+    """Return an error message: this store has no vocabulary or basis, but a command needs one."""
     return (
         f"{store.url} holds statistics of kind {store.kind!r}, without a vocabulary or basis that "
         "can be changed or compared; for other words, symbols or nodes, create another store with "

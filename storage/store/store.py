@@ -1,4 +1,4 @@
-"""MomentStore: versioned statistics of a growing corpus at a URL."""
+"""MomentStore: statistics of a growing collection of documents at a URL, with versions."""
 
 from __future__ import annotations
 
@@ -107,11 +107,12 @@ class MomentStore(Snapshot):
         policy : TokenPolicy or None
             Policy that cuts texts into tokens; None if shards hold token ids.
         basis : Basis
-            Basis Q of the vocabulary.
+            Matrix Q that projects the words of the vocabulary to a few columns.
         form : ShardFormat
             Format of the shards.
         codocuments : bool
-            Whether to store co-document counts, which coherence needs.
+            Whether to store in how many documents two words occur together. The coherence of topics
+            needs these counts.
         message : str
             Message for the log.
         storage_options : mapping, optional
@@ -120,9 +121,9 @@ class MomentStore(Snapshot):
             Promise of the caller that nobody else writes to the store. It is needed on storage that
             cannot exclude a second writer.
         dates : DateSource
-            Source of the dates of documents.
+            Where the dates of documents come from.
         pilot : mapping, optional
-            JSON that describes how vocabulary and basis were made.
+            Description of how vocabulary and basis were made, which can be stored as JSON.
         halves : bool
             Whether to store the pair counts of one half of the documents separately. Error bars and
             the held-out likelihood need them.
@@ -167,8 +168,8 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         """Create an empty store of any kind of statistics.
 
-        `form` is JSON that describes how shards are read. Other arguments and the errors are those
-        of `create`.
+        `form` describes how shards are read, and can be stored as JSON. Other arguments and the
+        errors are those of `create`.
         """
         lineage = Lineage(
             "",
@@ -221,7 +222,7 @@ class MomentStore(Snapshot):
         return self
 
     def new_segment(self) -> SegmentWriter:
-        """Return a writer of a new segment, which can be sent to workers."""
+        """Return a writer for a new segment, which can be sent to workers that write row blocks."""
         return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(
@@ -257,11 +258,11 @@ class MomentStore(Snapshot):
         ShardsForgotten
             Shards were forgotten or purged, perhaps by another writer meanwhile.
         ForeignStatistics
-            The segment has another basis.
+            The segment was counted with another basis.
         BoundExceeded
-            Sums could reach 2^62.
+            Sums of the statistics could reach 2^62.
         CreationUnknown
-            The commit may or may not exist.
+            It is unknown whether the commit was written.
         StoreError
             Nothing was written. The error says why.
         PiecesOverlap
@@ -324,7 +325,7 @@ class MomentStore(Snapshot):
         tag: TagMove | None = None,
         after: Succession | None = None,
     ) -> MomentStore:
-        """Store a model that was fitted to this version, under a new name.
+        """Store a model under a new name. The model must have been fitted to this version.
 
         `tag` moves a tag to the model in the same commit. `after` copies the labels of an earlier
         model to the matching topics.
@@ -356,18 +357,20 @@ class MomentStore(Snapshot):
         written : sequence of Uncommitted
             Segments and models that are new in this commit.
         """
-        # read the format again, because a later version of the package may have raised it
+        # read the format of the store again, because a later version of the package may have raised
+        # it
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # Check files after the head was read. If `gc` has deleted some of them earlier, this
-            # check finds out. If `gc` deletes them later, it commits first, so this commit fails.
+            # Check the written files after the latest commit was read. If `gc` deleted some of them
+            # before, this check fails. If `gc` deletes them later, it makes a commit first, so this
+            # commit fails.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)
             except StoreError:
-                # prefer an error about missing files, because it is clearer than an error of the
-                # change
+                # if files are missing, raise an error about them, because it is clearer than the
+                # error of `change`
                 require_fresh(self.folder, written)
                 raise
             kept = (
@@ -410,7 +413,7 @@ def _copies_models(commit: Commit) -> bool:
 
 
 def format_of(foundation: Foundation, lineage: Lineage, single_writer: bool) -> StoreFormat:
-    """Return the lowest format that supports a new store."""
+    """Return the oldest format of stores that supports the options of a new store."""
     found = StoreFormat.of(foundation, single_writer)
     dates = lineage.dates
     return found.for_careful_writers() if dates is not None and "zones" in dates else found

@@ -1,4 +1,4 @@
-"""Verification: checks the list of files when a store is opened, and all content on demand."""
+"""Verification: checks which files exist when a store is opened, and all content on demand."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ from streaming_moments.storage.segments.blocks import (
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
 
-_LISTINGS = 8  # number of folders that are listed at the same time
+_LISTINGS = 8  # at most this many folders are listed at the same time
 
 
 def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
     """Raise StoreError for a version with a file that is missing, unlisted or of another size.
 
     Reads manifests, and lists the folder of each segment and the folder of all models. Reads no
-    array. The basis is not checked here, but when it is read. Files of the intact version `known`
-    are skipped. A sum is checked in place of its segments; if it is damaged, its segments are
-    checked. `verify` checks both.
+    array. The basis is not checked here, but when it is read. Files that the intact version `known`
+    has, too, are skipped. If a sum of segments is stored, it is checked instead of these segments.
+    Only if the sum is damaged, the segments are checked. `verify` checks both.
     """
     tried = [commit.sums] if commit.sums else []
     if any(one.whole for one in commit.sums):
@@ -95,7 +95,7 @@ def _require_whole(
     seen = set() if known is None else set(_vocabularies(known.lineage))
     for fingerprint in _vocabularies(commit.lineage):
         if fingerprint not in seen:
-            # verify the checksum of this file, because no manifest lists its size
+            # verify the checksum of the vocabulary's file, because no manifest lists its size
             words = vocabulary_file(fingerprint)
             unseal(folder.read(words), f"{folder.url}/{words}")
 
@@ -106,7 +106,7 @@ def _vocabularies(lineage: Lineage) -> list[str]:
 
 
 def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
-    """Return the SHA-256 of the manifest of each part and model of a commit, by folder."""
+    """Return the SHA-256 of the manifest of each segment, sum and model of a commit, by folder."""
     held = [reference_of(part) for part in parts]
     segments = {segment_folder(one.id): one.manifest for one in held}
     models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
@@ -114,7 +114,7 @@ def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
-    """Raise StoreError if folders do not hold exactly the recorded files."""
+    """Raise StoreError if a folder of a segment or model lacks files, or has others."""
     segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
     with ThreadPoolExecutor(_LISTINGS) as pool:
         listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
@@ -149,7 +149,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     replaced = _replaced_sums(folder, commit)
     for one in sums_among(commit.segments, commit.live_sums):
         if one.reference.id in replaced and not folder.names(segment_folder(one.reference.id)):
-            continue  # `gc` deletes replaced sums, so a missing one is not damage
+            continue  # `gc` deletes a sum that a later sum has replaced, so it may be missing
         yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
@@ -164,7 +164,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 
 
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
-    """Return the layout of the segments of each era, by its number of words.
+    """Return the layout of the segments of each era, by the number of words of its vocabulary.
 
     An era is the time from one addition of words to the next. The present era has the key None.
     Raises StoreError if a file is damaged, or if a later vocabulary or basis does not begin with an
@@ -173,7 +173,8 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
     if not lineage.vocabulary:
-        return layouts  # no words can be added without a vocabulary, so there are no other eras
+        # without a vocabulary, no words can be added, so the present era is the only one
+        return layouts
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)
@@ -190,7 +191,7 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
 
 
 def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Describe commits up to and including `commit` that are unreadable or out of order."""
+    """Describe the commits up to and including `commit` that are unreadable or out of order."""
     log = CommitLog(folder)
     try:
         # read the latest commit, because only this one lists all versions that have expired
@@ -219,7 +220,7 @@ def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 
 
 def _state_problems(folder: Folder, commit: Commit, layout: SegmentLayout) -> Iterator[str]:
-    """Describe negative counts in the sum of the segments."""
+    """Describe negative counts in the sum of the segments of a version, one line each."""
     if all(segment.sign > 0 for segment in commit.segments):
         return
     for index in range(layout.row_blocks):
@@ -242,7 +243,7 @@ def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Ite
 def _segment_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Describe damage to the files of a segment, and a manifest that disagrees with the store."""
+    """Describe damage to the files of a segment, and a manifest that contradicts the commit."""
     try:
         [manifest] = segment_manifests(folder, [reference])
         yield from problems_with_files(folder, segment_folder(reference.id), manifest.files)
@@ -257,18 +258,19 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Return ids of sums of all days that `commit` names, but the latest version does not."""
+    """Return the ids of stored sums of all days in `commit` that a later version has replaced."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
     except StoreError:
-        return set()  # `_history_problems` reports damaged commits
+        return set()  # ignore the damaged commit, which `_history_problems` reports
 
 
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
     """Describe damage to a sum of segments, or wrong numbers in it.
 
-    The version stays readable, because the segments are then read instead of their sum.
+    The version stays readable in spite of such damage, because readers then read the segments
+    instead of their sum.
     """
     place = segment_folder(one.reference.id)
     beside = (
@@ -294,7 +296,7 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
 
 
 def _has_records(folder: Folder, one: Summed, tables: Mapping[str, Any] | None) -> bool:
-    """Whether the shard records in a sum equal those of its segments."""
+    """Whether a stored sum lists the same shards as the segments that it adds up."""
     own = read_ledger(folder, segments_in(one), Ledger({})).tables
     return tables is not None and all(tables[name].equals(own[name]) for name in own)
 
@@ -312,7 +314,7 @@ def _are_equal(one: Statistics, other: Statistics) -> bool:
 def _number_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Describe arrays of a segment whose numbers contradict each other or the totals."""
+    """Describe the arrays of a segment that contradict each other or the totals of the segment."""
     where = f"segment {reference.id}"
 
     def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:

@@ -1,4 +1,7 @@
-"""Decompositions of moments that are given as arrays. Each has a file, and a line in `methods`."""
+"""Decompositions of second and third moments, given as arrays, into topics or components.
+
+Each method of decomposition has a file of its own, and a line in `methods`.
+"""
 
 from typing import TYPE_CHECKING
 

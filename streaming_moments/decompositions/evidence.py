@@ -1,4 +1,4 @@
-"""Evidence: the part of the third moment that a decomposition needs, summed over row blocks."""
+"""Evidence: sums, over row blocks, the part of the third moment that a decomposition needs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from streaming_moments.numerics.packing import unpack
 
 @dataclass(frozen=True, eq=False)
 class GapEvidence:
-    """Slice of the third moment with the widest gap between its singular values.
+    """Slice of the third moment, a k x k matrix, whose singular values are farthest apart.
 
-    See Ruffini et al. 2018, Remark 7. A sum `a + b` is the slice with the wider gap of the two.
+    The gap of a slice is the smallest distance between two of its singular values.
 
-    method : decomposition that needs the slice
-    gap : smallest distance between two singular values of the slice; -1 if there is no slice
+    See Ruffini et al. 2018, Remark 7. The sum `a + b` of two objects is the one with the wider gap.
+
+    method : name of the decomposition that needs the slice
+    gap : the gap of the slice; -1 if there is no slice
     slice : (k, k) float64
     """
 
@@ -32,7 +34,7 @@ class GapEvidence:
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
-        """Return the slice with the widest gap among packed slices, which are given in parts.
+        """Return the slice with the widest gap. Each array of `slices` holds several packed slices.
 
         If several slices have the same gap, the first of them is returned.
 
@@ -62,15 +64,15 @@ class GapEvidence:
         return int(self.slice.shape[0])
 
     def leading(self, n_topics: int) -> GapEvidence:
-        """Raise InvalidInput, because the slice was chosen for one number of topics."""
+        """Raise InvalidInput: a slice chosen for k topics cannot be used for fewer topics."""
         raise InvalidInput(
-            f"the slice of the widest gap was chosen for {self.n_topics} topics, and every number "
-            f"of topics needs its own slice; gather the evidence for {n_topics} topics"
+            f"the slice of the third moment was chosen for {self.n_topics} topics, and every "
+            f"number of topics needs its own slice; gather the evidence for {n_topics} topics"
         )
 
 
 def evidence_bytes(n_topics: int) -> int:
-    """Return a bound on the bytes of the input of a decomposition: a k x k x k tensor.
+    """Return a bound on the bytes of the input of a decomposition: k x k x k floats for k topics.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def evidence_bytes(n_topics: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Directions of the topics in whitened coordinates.
+    """Directions of the k topics in whitened coordinates, as a decomposition finds them.
 
     vectors : (k, k) float64, a unit column for each topic; columns need not be orthogonal
     values : (k,) float64, weight of each component of the whitened tensor, which is needed to

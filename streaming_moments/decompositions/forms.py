@@ -19,7 +19,7 @@ Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents of all lengths, by which raw moments are divided."""
+    """Totals over documents, computed from their lengths, by which sums of counts are divided."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -36,6 +36,8 @@ class DocumentLengths(Protocol):
 class Form:
     """Conversion of raw moments to the moments of a mixture with columns m_j and weights w_j.
 
+    M1, M2 and M3 are the raw moments of single words, pairs and triples of words.
+
     The second moment is `A = sum_j w_j m_j (x) m_j`, computed as `M2 - a M1 M1'`. The third is
     `sum_j w_j m_j (x) m_j (x) m_j`, computed from M1, M2 and M3. These corrections are linear. So a
     form can be applied to whole tensors, to whitened slices, and to diagonals of slices. This base
@@ -46,45 +48,52 @@ class Form:
 
     @property
     def mean_share(self) -> float:
-        """The factor a of `M1 M1'` in `A`."""
+        """The factor a in the corrected second moment `A = M2 - a M1 M1'`."""
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Return the divisors of the sums over words, over pairs and over triples of words.
+        """Return the divisors of the sums over words, over word pairs and over word triples.
 
         See Ruffini et al. 2018, Theorem 1.
         """
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """Correct the third moment, or a linear image of it; `raw` is overwritten.
+        """Correct the third moment M3, or the result of a linear map of it, such as its slices.
+
+        Overwrites `raw`.
 
         Parameters
         ----------
         raw : float64 array
-            M3, or a linear image of it.
+            M3, or the result of a linear map of it.
         crossed : callable
-            Returns the same image of the sum of `M2 (x) M1` over the three places of M1.
+            Returns the result of the same map for the sum of `M2 (x) M1` over the three places of
+            M1.
         cubes : callable
-            Returns the same image of `M1 (x) M1 (x) M1`, times its argument.
+            Returns the result of the same map for `M1 (x) M1 (x) M1`, times its argument.
         """
         return raw
 
 
 @dataclass(frozen=True)
 class Mixture(Form):
-    """Documents of one topic each."""
+    """Documents of one topic each, whose moments need no correction."""
 
 
 @dataclass(frozen=True)
 class PerDocument(Form):
-    """Mixture of independent Poisson counts. Its columns are rates, not distributions."""
+    """Documents of one topic each, in which each word has an independent Poisson count.
+
+    The columns of the mixture are the rates of the words, not distributions.
+    """
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
         """Return the number of documents as each of the three divisors, whatever the lengths.
 
-        The reason is that `E[x_i x_l | topic] = m_ij m_lj` for different words. Raises
-        NotIdentifiable if documents are weighted by their lengths.
+        The mean product of the counts of two different words, `E[x_i x_l | topic] = m_ij m_lj`,
+        does not depend on the length of the document. Raises NotIdentifiable if documents are
+        weighted by their lengths.
         """
         require_pooled(lengths)
         return lengths.weight, lengths.weight, lengths.weight
@@ -104,7 +113,7 @@ class Dirichlet(Form):
     Parameters
     ----------
     alpha0 : float
-        a0.
+        The sum a0 of the Dirichlet parameters.
 
     Raises
     ------
@@ -120,11 +129,11 @@ class Dirichlet(Form):
 
     @property
     def mean_share(self) -> float:
-        """`a0 / (a0 + 1)`."""
+        """`a0 / (a0 + 1)`, the factor of `M1 M1'` in the corrected second moment."""
         return self.alpha0 / (self.alpha0 + 1)
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """Correct the third moment to T."""
+        """Correct the third moment M3 to T, as in the docstring of the class."""
         a0 = self.alpha0
         raw -= a0 / (a0 + 2) * crossed()
         raw += cubes(2 * a0**2 / ((a0 + 1) * (a0 + 2)))
@@ -135,7 +144,7 @@ class Dirichlet(Form):
 def require_pooled(lengths: DocumentLengths) -> None:
     """Raise NotIdentifiable if documents are weighted by length.
 
-    Models in which the length of a document depends on its topics call this.
+    Called for models in which the length of a document depends on its topics.
     """
     if not lengths.is_pooled:
         raise NotIdentifiable(
@@ -145,7 +154,9 @@ def require_pooled(lengths: DocumentLengths) -> None:
 
 
 def form_of(alpha0: float) -> Form:
-    """Return the form for an alpha0: a mixture for 0, else LDA. Raises the errors of `Dirichlet`.
+    """Return the form for alpha0: one topic for each document if 0, else LDA.
+
+    Raises the errors of `Dirichlet`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Alternating least squares on the whitened tensor."""
+"""Alternating least squares on the whitened third moment, a k x k x k tensor."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# A fit stops when a sweep changes the explained share by less than the first value in the best
-# restart, and by less than the second value in all restarts.
+# A fit ends after a sweep that changes the share of the tensor which the components explain by less
+# than `_TOLERANCE` in the best restart, and by less than `_TOLERANCE_OF_ALL` in each.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
-_NEARLY_EQUAL = 1e-6  # components coincide if their matrix has a singular value below this
+# two components coincide if a singular value of the matrix of all components is below this
+_NEARLY_EQUAL = 1e-6
 
 
 def by_alternating_least_squares(
@@ -21,17 +22,17 @@ def by_alternating_least_squares(
     sweeps: int = 500,
     orthogonal_sweeps: int = 10,
 ) -> Components:
-    """Compute a canonical decomposition by alternating least squares.
+    """Find the components of the whitened tensor T by alternating least squares.
 
     The method is that of Kolda and Bader 2009, section 3.4.
 
-    Fits `T = sum_j a_j (x) b_j (x) c_j`. Each factor in turn solves
-    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed. Sweeps end when one changes the
-    explained share by less than 1e-12 in the best restart, and by less than 1e-8 in all. The
-    restarts run together in batched products; the one with the smallest residual is returned. For
-    symmetric tensors, the three factors are equal up to signs. A component is their mean with equal
-    signs. Components need not be orthogonal. Their values are positive. The tensor is symmetrised
-    first: replaced by its mean over all orders of the indices.
+    Fits `T = sum_j a_j (x) b_j (x) c_j`. In a sweep, each factor A, B and C in turn solves a linear
+    system with the other two fixed: `A [(B'B) * (C'C)] = T_(1) (B (.) C)` for A. The fit ends after
+    a sweep that changes the explained share of the tensor by less than 1e-12 in the best restart,
+    and by less than 1e-8 in all. The restarts run together in batched products; the one with the
+    smallest residual is returned. For symmetric tensors, the three factors are equal up to signs. A
+    component is their mean with equal signs. Components need not be orthogonal. Their values are
+    positive. The tensor is symmetrised first: replaced by its mean over all orders of the indices.
 
     Starts are random orthogonal matrices. In the first `orthogonal_sweeps` sweeps, each factor is
     made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With
@@ -79,18 +80,21 @@ def by_alternating_least_squares(
 def _solved(
     unfolded: NDArray[np.float64], one: NDArray[np.float64], two: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the (r, k, k) factor that fits best for each restart, with the other two fixed."""
+    """Return the (r, k, k) factor that fits the tensor best in each of r restarts.
+
+    The other two factors, `one` and `two`, stay fixed.
+    """
     k = unfolded.shape[0]
     pairs = (one[:, :, None, :] * two[:, None, :, :]).reshape(-1, k * k, k)
     gram = (one.transpose(0, 2, 1) @ one) * (two.transpose(0, 2, 1) @ two)
-    # If components coincide, the Gram matrix is singular. The pseudo-inverse then gives finite
-    # numbers, and another restart fits better.
+    # If two components of a restart coincide, its Gram matrix is singular. The pseudo-inverse then
+    # still gives finite numbers. This restart is not chosen, because another fits better.
     fitted: NDArray[np.float64] = unfolded @ pairs @ np.linalg.pinv(gram, hermitian=True)
     return fitted
 
 
 def _scaled(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a factor scaled to unit columns; a zero column stays zero."""
+    """Return (r, k, k) factors with columns scaled to length 1; a zero column stays zero."""
     length = np.linalg.norm(factor, axis=-2, keepdims=True)
     return factor / np.where(length > 0, length, 1.0)
 
@@ -101,7 +105,7 @@ def _explained(
     B: NDArray[np.float64],
     C: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the (r,) share of the squared norm of the tensor that each restart explains."""
+    """Return the (r,) share of the tensor's squared norm that each of r restarts explains."""
     k = unfolded.shape[0]
     pairs = (B[:, :, None, :] * C[:, None, :, :]).reshape(-1, k * k, k)
     residual = unfolded - A @ pairs.transpose(0, 2, 1)
@@ -111,10 +115,14 @@ def _explained(
 
 
 def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.float64]) -> Components:
-    """Return components: the mean columns of the three unit factors, with positive values."""
+    """Return the components of a fit: means of the columns of the three factors, with equal signs.
+
+    The values of the components are positive.
+    """
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
-    # if a = r c and b = s c, then a (x) b (x) c is r s times the cube of c
+    # columns of one component are equal up to sign: if a = r c and b = s c, then a (x) b (x) c is r
+    # s times the cube of c
     vectors = one * two * (one * A + two * B + _scaled(C))
     vectors = vectors / np.where(values > 0, np.linalg.norm(vectors, axis=0), 1.0)
     smallest = float(np.linalg.svd(vectors, compute_uv=False)[-1])

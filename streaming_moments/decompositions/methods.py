@@ -1,4 +1,4 @@
-"""Registry of the decompositions by name."""
+"""Methods that decompose moments into topics or components, by name."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ OwnRotation: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Decomposition(Protocol):
     """Method that computes the columns of a mixture from its moments.
 
-    If it is applied to statistics, it needs the whitened tensor, or the `GapEvidence` of all rows
-    if `needs_slices` is True. `copies` is the number of copies of the tensor that it holds
-    in memory at the same time.
+    Its input from the statistics of a store is the whitened k x k x k tensor, or the `GapEvidence`
+    of all rows if `needs_slices` is True. The method holds at most `copies` copies of the tensor in
+    memory at the same time.
     """
 
     @property
@@ -43,15 +43,15 @@ class Decomposition(Protocol):
     @property
     def needs_slices(self) -> bool: ...
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
-        """Decompose given moments into columns."""
+        """Decompose moments given as arrays into k columns."""
 
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
-        """Return the topics in whitened coordinates, from the input `seen`."""
+        """Return the topics in whitened coordinates; `seen` is the tensor or the `GapEvidence`."""
 
 
 @dataclass(frozen=True)
 class Svtd:
-    """Singular value based tensor decomposition: "joint" or "feature" of `svtd`."""
+    """Singular value based tensor decomposition, by rotation "joint" or "feature" of `svtd`."""
 
     name: Rotation
     copies: int = 8
@@ -67,14 +67,15 @@ class Svtd:
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
         if self.needs_slices:
             return Directions(by_feature_gap(seen), None)
-        # slices along the first index are weighted by W = U L^-1/2: scale them, so that U is left
+        # Slices along the first index of the tensor are weighted by W = U L^-1/2. Multiply them by
+        # the roots of L, so that they are weighted by U, as `by_joint_diagonalization` expects.
         turned = np.sqrt(spectrum)[:, None, None] * seen
         return Directions(by_joint_diagonalization(turned), None)
 
 
 @dataclass(frozen=True)
 class OfTensor:
-    """Decomposition of the whitened tensor by `solve`, which returns its components."""
+    """Decomposition by a function `solve`, which returns the components of the whitened tensor."""
 
     name: str
     solve: Callable[[WhitenedMoments, np.random.Generator], Components]
@@ -84,7 +85,7 @@ class OfTensor:
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
         whitened, W = whiten_moments(moments, k)
         found = self.solve(whitened, rng)
-        # `back` is U L^1/2, the pseudo-inverse of W'
+        # `back` = U L^1/2, the pseudo-inverse of W', maps whitened columns back to words
         back = W * whitened.spectrum
         shares = (found.vectors.T @ (W.T @ moments.M1)) ** 2
         return recover(back @ found.vectors * found.values, shares)
@@ -94,8 +95,8 @@ class OfTensor:
         return Directions(found.vectors, found.values)
 
 
-# `copies` is a bound. In measurements, least squares holds 34 copies of the tensor in memory,
-# because it runs its 10 restarts together. The other methods hold 2 to 5.
+# `copies` bounds how many copies of the tensor a method holds in memory. In measurements, least
+# squares holds 34, because it runs its 10 restarts together. The other methods hold 2 to 5.
 _ALL: tuple[Decomposition, ...] = (
     Svtd("joint"),
     Svtd("feature"),
@@ -112,12 +113,15 @@ METHODS = tuple(DECOMPOSITIONS)
 def decompose(
     moments: Moments, k: int, method: str | OwnRotation = "joint", seed: int = 0
 ) -> Recovered:
-    """Decompose given moments by a named method, or by a function of your own.
+    """Decompose moments into the columns and weights of a mixture of k states.
 
-    - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that jointly
-      diagonalises k sums of slices, weighted by the eigenvectors of M2.
-    - "feature": SVTD that takes O from one slice, that with the widest gap between singular values
-      (Ruffini et al. 2018, Remark 7). Needs a slice whose k singular values are distinct.
+    `method` names one of these methods, or is a function of your own:
+
+    - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that
+      diagonalises k sums of slices of the whitened third moment at once. The slices are weighted by
+      the eigenvectors of M2.
+    - "feature": SVTD that takes O from a single slice: the one whose singular values are farthest
+      apart (Ruffini et al. 2018, Remark 7). Needs a slice whose k singular values are distinct.
     - "power": tensor power method with deflation (Anandkumar, Ge et al. 2014).
     - "svd": Excess Correlation Analysis (Anandkumar, Foster et al. 2012). Needs k distinct
       eigenvalues of the tensor contracted along one direction, which depends on the seed.
@@ -133,8 +137,8 @@ def decompose(
     Parameters
     ----------
     moments : Moments
-        In the form of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
-        symmetrise them.
+        Moments of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
+        average them over the orders of their indices.
     k : int
         Number of latent states.
     method : str or callable
@@ -159,8 +163,8 @@ def decompose(
     Warns
     -----
     UserWarning
-        The rotation of a function explains less than half of the share of the tensor that "joint"
-        explains.
+        The columns that a function returned explain less than half of the share of the tensor that
+        "joint" explains.
 
     Examples
     --------
@@ -174,7 +178,7 @@ def decompose(
 
 
 def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposition:
-    """Return the decomposition of this name, or one by a function of the user.
+    """Return the decomposition with the given name, or one that calls a function of the user.
 
     Raises the errors of `decompose`.
     """
@@ -190,7 +194,7 @@ def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposit
 def _along_own(
     rotation: OwnRotation, moments: WhitenedMoments, rng: np.random.Generator
 ) -> Components:
-    """Return the components along the columns that a function of the user returns."""
+    """Call a function of the user with the tensor; return components along its columns."""
     found, k = np.asarray(rotation(moments.tensor), dtype=np.float64), moments.n_topics
     if found.shape != (k, k) or not np.isfinite(found).all() or not found.any(axis=0).all():
         raise InvalidInput(
@@ -217,7 +221,7 @@ def _along_own(
 
 
 def _explained(tensor: NDArray[np.float64], unit: NDArray[np.float64]) -> float:
-    """Return the share of a tensor's squared norm that lies in the span of the `v_j^(x)3`."""
+    """Return the share of a tensor's squared norm in the span of `v_j^(x)3` of unit columns v_j."""
     along = Components.along(tensor, unit).values
     fitted = np.linalg.lstsq((unit.T @ unit) ** 3, along, rcond=None)[0]
     return float(along @ fitted / (tensor**2).sum())

@@ -1,4 +1,4 @@
-"""Moments given as arrays, and their conversion to the form that decompositions need."""
+"""Moments given as arrays, and their conversion to the moments of a mixture."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from streaming_moments.printing.short_repr import short_repr, shown
 @checked
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """First three moments of a latent variable model.
+    """First, second and third moment of n words or other observed features, given as arrays.
 
     Decompositions need moments of a mixture: `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of single-topic
-    documents have this form; `dirichlet_moments` converts those of LDA.
+    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of documents
+    with one topic each have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """Return the exact moments of (n, k) columns m_j with (k,) weights w_j.
+        """Return the exact moments of a mixture with (n, k) columns m_j and (k,) weights w_j.
 
         Raises
         ------
@@ -97,8 +97,8 @@ class Moments:
     def symmetrized(self) -> Moments:
         """Return the moments averaged over all orders of their indices; `self` if symmetric.
 
-        True moments are symmetric, but estimates from ordered words are not. The mean has a smaller
-        variance.
+        True moments are symmetric, but estimates from ordered words are not. The mean over the
+        orders has a smaller variance.
         """
         pairs = np.array_equal(self.M2, self.M2.T)
         turned = (np.swapaxes(self.M3, 0, 1), np.swapaxes(self.M3, 1, 2))
@@ -134,14 +134,14 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 
-    Computes A and T of `forms.Dirichlet` for all words.
+    Computes the moments A and T that `forms.Dirichlet` defines.
 
     Parameters
     ----------
     moments : Moments
-        Estimates from documents.
+        Moments estimated from documents.
     alpha0 : float
-        a0, at least 0. With 0, the moments stay unchanged.
+        Sum a0 of the Dirichlet parameters, at least 0. With 0, the moments stay unchanged.
 
     Returns
     -------

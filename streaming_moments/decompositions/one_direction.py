@@ -1,4 +1,4 @@
-"""Decompositions that contract the whitened tensor along one random direction."""
+"""Decompositions of a sum of slices of the whitened tensor, weighted by a random direction."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from streaming_moments.errors import NotIdentifiable
 
 
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
-    """Compute Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012).
+    """Find components by Excess Correlation Analysis.
 
-    This is the second singular value decomposition of Algorithm 2, that of `T(I, I, theta)` with
-    theta uniform on the unit sphere. The matrix is symmetric, so eigenvectors are used: they also
-    separate components whose singular values are equal, but whose eigenvalues differ in sign. The
-    tensor is symmetrised first: replaced by its mean over all orders of the indices. The vectors
-    are orthogonal.
+    The method is that of Anandkumar, Foster, Hsu, Kakade, Liu 2012.
+
+    This is the second singular value decomposition of their Algorithm 2: that of `T(I, I, theta)`,
+    the sum of the slices of the whitened tensor T, weighted by a random direction theta. The matrix
+    `T(I, I, theta)` is symmetric, so this function uses its eigenvectors: they also separate
+    components whose singular values are equal, but whose eigenvalues differ in sign. The tensor is
+    symmetrised first: replaced by its mean over all orders of the indices. The vectors of the
+    components are orthogonal.
 
     Raises NotIdentifiable if two eigenvalues are equal up to rounding, because their vectors are
     then undetermined.
@@ -43,13 +46,13 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
     `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
     `eta . m_j`. Here `eta = U theta`, with theta uniform on the unit sphere. The words of a
-    document are exchangeable, so U and V can be the same: the k leading eigenvectors of M2. In
-    whitened coordinates, the eigenvectors are `L^-1/2` times these, and B is
-    `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
+    document are exchangeable, so U and V can be the same: the k leading eigenvectors of M2. L are
+    the k leading eigenvalues of M2. In whitened coordinates, the eigenvectors are
+    `L^-1/2 U' m_j`, and B is `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
     For symmetric moments B is similar to a symmetric matrix, so its eigenvalues are real. With
     moments of ordered words, as in the paper, this holds only in the limit of many documents. The
-    vectors need not be orthogonal.
+    vectors of the components need not be orthogonal.
 
     Raises NotIdentifiable if eigenvalues are complex or two are equal up to rounding.
 
@@ -82,7 +85,10 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
 
 def _require_gap(rising: NDArray[np.float64], name: str) -> None:
-    """Raise NotIdentifiable if two of (k,) increasing eigenvalues are equal up to rounding."""
+    """Raise NotIdentifiable if two of k eigenvalues are equal up to rounding.
+
+    The eigenvalues are given in increasing order.
+    """
     gaps = np.diff(rising)
     rounding = np.abs(rising).max() * rising.size * np.finfo(float).eps
     if gaps.size and not gaps.min() > rounding:

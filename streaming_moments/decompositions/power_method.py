@@ -1,4 +1,4 @@
-"""The tensor power method with deflation."""
+"""The tensor power method, which finds and subtracts one component after the other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ def by_power_method(
 
     The method is Algorithm 1 of Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014.
 
-    For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|` from random unit vectors.
-    Then select the v with the largest `T(v, v, v)`, and iterate again from it. Last, deflate the
-    tensor: `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`.
+    T is the whitened tensor. For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|`
+    from random unit vectors v. Then select the v with the largest `T(v, v, v)`, and iterate again
+    from it. Last, deflate the tensor, that is, subtract the component:
+    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`.
 
     The restarts of a component run together: an iteration is one product of the (k, k^2) tensor
     with (k^2, restarts). The tensor is symmetrised first: replaced by its mean over all orders of
-    the indices. Components are in the order in which they are found. For exact moments, the largest
-    values come first.
+    the indices. Components are returned in the order in which they are found. For exact moments,
+    those with the largest values come first.
 
     Raises NotIdentifiable if the deflated tensor is not positive before k components are found.
     The error has the number of components found.
@@ -50,7 +51,8 @@ def by_power_method(
         best = int(_cubes(tensor, found).argmax())
         v = _iterate(tensor, found[:, [best]], iterations)
         value = float(_cubes(tensor, v)[0])
-        # a component has value w^-1/2 >= 1; tiny values are rounding errors that deflation left
+        # a component of weight w has value w^-1/2 >= 1; tiny values are rounding errors that are
+        # left after all components were subtracted
         if not value > scale * np.sqrt(np.finfo(float).eps):
             raise NotIdentifiable(
                 f"the power method found {component} of {k} components: the rest of the third "
@@ -63,7 +65,7 @@ def by_power_method(
 
 
 def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, r) vectors `T(I, v, v)`, for each of (k, r) columns v."""
+    """Return (k, r) vectors `T(I, v, v)`, one for each of r columns v."""
     k, columns = v.shape
     squares = (v[:, None, :] * v[None, :, :]).reshape(k * k, columns)
     product: NDArray[np.float64] = tensor.reshape(k, k * k) @ squares
@@ -73,16 +75,17 @@ def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[
 def _iterate(
     tensor: NDArray[np.float64], v: NDArray[np.float64], iterations: int
 ) -> NDArray[np.float64]:
-    """Return the (k, r) unit columns after some power iterations."""
+    """Apply some power iterations to (k, r) columns; return (k, r) unit columns."""
     for _ in range(iterations):
         turned = _contracted(tensor, v)
         length = np.linalg.norm(turned, axis=0)
-        # leave a start unchanged if the tensor maps it to zero; it is not chosen in the end
+        # leave a vector unchanged if the tensor maps it to zero; its value is 0, so it is not
+        # chosen
         v = np.where(length > 0, turned / np.where(length > 0, length, 1.0), v)
     return v
 
 
 def _cubes(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (r,) values `T(v, v, v)`, for each of (k, r) columns v."""
+    """Return (r,) values `T(v, v, v)`, one for each of r columns v."""
     cubes: NDArray[np.float64] = (v * _contracted(tensor, v)).sum(axis=0)
     return cubes

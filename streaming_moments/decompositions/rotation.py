@@ -1,4 +1,4 @@
-"""Rotation O that diagonalises every whitened slice."""
+"""Rotation O that diagonalises the slices of the whitened third moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_SWEEPS = 200
 def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
     """Return the orthogonal (k, k) singular vectors O of a slice (Ruffini et al. 2018, Remark 7).
 
-    The evidence must cover all row blocks. Raises InvalidInput if it has no slice.
+    `evidence` must be summed over all row blocks. Raises InvalidInput if it has no slice.
 
     Examples
     --------
@@ -37,11 +37,11 @@ def by_joint_diagonalization(
 ) -> NDArray[np.float64]:
     """Return the orthogonal (k, k) rotation O that diagonalises slices jointly (Jacobi rotations).
 
-    `slices` are (m, k, k) symmetric matrices: k weighted sums of the slices of all n words. The
-    sums are `sum_i u_i H_i`, where u_i is row i of the k leading eigenvectors of M2. For exact
-    moments, all slices are combinations of k matrices `o_j o_j'`, so the sums contain the same
-    information. They also restrict the noise to the span of the topics. In measurements, the error
-    of the topics agrees to three digits with the error of a rotation from all slices.
+    `slices` are (m, k, k) symmetric matrices. Callers pass k weighted sums of the whitened slices
+    H_i of all n words: `sum_i u_i H_i`, where u_i is row i of the k leading eigenvectors of M2. For
+    exact moments, all slices are combinations of k matrices `o_j o_j'`, so the sums contain the
+    same information. They also restrict the noise to the span of the topics. In measurements, the
+    error of the topics agrees to three digits with the error of a rotation from all slices.
 
     Examples
     --------
@@ -50,8 +50,8 @@ def by_joint_diagonalization(
     array([[0.7071, 0.7071],
            [0.7071, 0.7071]])
     """
-    # Start with the eigenvectors of one combination of slices, because the right rotation almost
-    # diagonalises it. This saves sweeps and makes the result canonical.
+    # Start with the eigenvectors of one weighted sum of all slices. The right rotation almost
+    # diagonalises this sum, too. This saves sweeps and makes the result canonical.
     sizes = np.linalg.norm(slices, axis=(1, 2))
     rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
     turned = rotation.T @ slices @ rotation

@@ -1,4 +1,4 @@
-"""SVTD: decomposes given moments by singular values, and puts topics in a canonical order."""
+"""SVTD: decomposes moments given as arrays by singular values; orders the topics by weight."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Rotation = Literal["joint", "feature"]
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Topics and weights in canonical order.
+    """Topics and their weights, ordered by decreasing weight.
 
     Parameters
     ----------
     topics : (n, k) float64
-        The distributions nearest to the columns of `raw`, by decreasing weight.
+        The distributions nearest to the columns of `raw`.
     weights : (k,) float64
         Weights of the topics, not negative, with sum 1.
     raw : (n, k) float64
-        The estimated columns in the same order, with signs that make the sums positive.
+        The estimated columns, with signs that make their sums positive.
     order : (k,) int64
-        Index of each topic among the columns that were given.
+        Index of each topic among the columns before they were ordered.
     """
 
     topics: NDArray[np.float64]
@@ -53,11 +53,12 @@ def svtd(
     k: int,
     rotation: Rotation = "joint",
 ) -> Recovered:
-    """Decompose given moments of any latent variable model (Ruffini et al. 2018, Algorithm 1).
+    """Decompose moments into columns and weights of k states (Ruffini et al. 2018, Algorithm 1).
 
-    The moments are `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`, `M3 = sum_j w_j m_j^(x)3` with
-    linearly independent columns m_j. For models other than the single-topic one the caller converts
-    the moments to this form first.
+    The moments must be those of a mixture: `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j and weights w_j. Moments of
+    documents with one topic each have this form. For other models, the caller first converts the
+    moments.
 
     Parameters
     ----------
@@ -70,10 +71,12 @@ def svtd(
     k : int
         Number of latent states.
     rotation : {"joint", "feature"}
-        Joint diagonalisation of k sums of slices, or Remark 7 of the paper. With "joint", a column
-        is the mean of two estimates. One is computed from the slices, and has errors in all n
-        directions. The other is its projection on the k leading eigenvectors of M2, and has the
-        errors of these. The mean had a smaller error than either on 300 to 1,000 documents.
+        "joint" diagonalises k weighted sums of slices of M3 at once. "feature" takes the rotation
+        from a single slice (Remark 7 of the paper). With "joint", a column is the mean of two
+        estimates. One is computed from the slices, and has errors in all n directions. The other is
+        the projection of this estimate on the k leading eigenvectors of M2, and has the errors of
+        these eigenvectors. On 300 to 1,000 documents, the mean had a smaller error than either
+        estimate.
 
     Returns
     -------
@@ -118,11 +121,14 @@ def require_rotation(rotation: str) -> None:
 
 
 def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered:
-    """Fix signs of topics, take the nearest distributions, and order topics and weights.
+    """Turn estimated columns into topics: fix their signs, and take the nearest distributions.
 
-    The whitened topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights
-    directly: `omega_j = (o_j . u)^2 / (a0 + 1)`. In measurements, non-negative least squares on
-    `M1 = M omega` has the same error. But it gives small topics the weight 0, so inference never
+    Also computes the weights, and orders the topics by weight.
+
+    W is the whitening, and o_j the column j of the rotation. The whitened topic j is
+    `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights directly:
+    `omega_j = (o_j . u)^2 / (a0 + 1)`. In measurements, weights from non-negative least squares on
+    `M1 = M omega` have the same error. But small topics then get the weight 0, so inference never
     uses them.
 
     Parameters
@@ -147,9 +153,10 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
         )
     topics = nearest_distributions(raw)
     total = shares.sum()
-    # all shares are 0 if the mean is orthogonal to all topics, as when documents repeat a few texts
+    # all shares are 0 if M1 is orthogonal to all topics, which happens if a few texts are repeated
     weights = shares / total if total else np.full_like(shares, 1 / shares.size)
-    # equal weights can differ by rounding, so round them; order topics of equal weight by top words
+    # order by rounded weights, because equal weights can differ by rounding errors; order topics of
+    # equal weight by their most frequent words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
         np.ascontiguousarray(topics[:, order]),

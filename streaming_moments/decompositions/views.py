@@ -1,9 +1,10 @@
-"""Three views: computes columns and weights from one view and sketches of the other two.
+"""Three views: fits a mixture to records of three columns (views), and sketches two of them.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
-latent variable models" (JMLR 15, 2014), section 3.3. It makes moments symmetric on the rows view:
-the view whose values are not sketched. Views are independent given the hidden state. So, unlike
-word counts, the moments need no correction for words at the same position.
+latent variable models" (JMLR 15, 2014), section 3.3. It makes the moments symmetric on the rows
+view: the view whose values are not sketched, that is, not projected to few columns. Views are
+independent given the hidden state. So, unlike word counts, their moments need no correction for
+pairs of a word with itself.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class SideWhitening:
-    """Whitening of the left and right views, from sketches to k directions.
+    """Whitening of the two sketched views, left and right: it projects sketches to k directions.
 
     alpha0 : sum of the Dirichlet parameters; 0 for a mixture
-    triples : C, the number of triples. All moments are means over triples.
+    triples : C, the number of triples of values, one of each view. All moments are means over
+        triples.
     sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`, where T_i is the slice of row i
-    left, right : (1 + s_l, k), (1 + s_r, k) float64, by which slices are multiplied to get rows of
-        the pairs: `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
-    spectrum : (k,) float64, singular values of the pair moments of the left and right views
+    left, right : (1 + s_l, k), (1 + s_r, k) float64, matrices that turn the slices T of all rows
+        into the whitened pairs of the rows view with the left view, `E = T[:, :, 0] left / C`, and
+        with the right view, `F = T[:, 0] right / C`
+    spectrum : (k,) float64, singular values of the moment of pairs of a left and a right value
     """
 
     alpha0: float
@@ -54,12 +57,17 @@ class SideWhitening:
 
 @dataclass(frozen=True, eq=False)
 class RowWhitening:
-    """Whitened rows view: `W' Pairs W = I` with `Pairs = E F' = M diag(w) M'`.
+    """Whitening of the rows view: `W' Pairs W = I` with `Pairs = E F' = M diag(w) M'`.
+
+    M are the columns of the hidden states in the rows view, and w their weights. E and F are as in
+    `SideWhitening`.
 
     sides : whitening of the other two views
     W : (n, k) float64, the whitening
-    pairs : (n, k) float64 `Pairs W`. Columns are `Pairs W O` with the rotation O.
-    left, right : (s_l, k), (s_r, k) float64 L and R; `L' T_i R` is `O D O'` with a diagonal D
+    pairs : (n, k) float64 `Pairs W`. M is `Pairs W O` up to the scale of its columns, for a
+        rotation O.
+    left, right : (s_l, k), (s_r, k) float64 L and R, which whiten slices: `L' T_i R` is `O D O'`
+        with a diagonal D
     """
 
     sides: SideWhitening
@@ -72,7 +80,7 @@ class RowWhitening:
 
 
 def frame(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return the (s, s) matrix Z that makes `Q Z` orthonormal, for a (core, s) matrix Q."""
+    """Return the (s, s) matrix Z for which the columns of `Q Z` are orthonormal; Q is (core, s)."""
     triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
     return np.asarray(np.linalg.inv(triangle), dtype=np.float64)
 
@@ -84,9 +92,9 @@ def whiten_sides(
     k: int,
     alpha0: float = 0.0,
 ) -> SideWhitening:
-    """Whiten the left and right views.
+    """Whiten the two sketched views, left and right, for a fit of k states.
 
-    sums : sum of all slices
+    sums : sum of the slices of all rows
     left, right : results of `frame` for the two views
 
     Raises NotIdentifiable if there are no triples, if a sketch has fewer columns than there are
@@ -128,14 +136,14 @@ def whiten_sides(
 
 
 def row_pairs(slices: NDArray[Any], sides: SideWhitening) -> NDArray[np.float64]:
-    """Return (r, 2 k) rows of E and F, side by side, from the slices of some rows."""
+    """Return (r, 2 k) rows of E and F (see `SideWhitening`), side by side, for r slices."""
     left = slices[:, :, 0] @ sides.left / sides.triples
     right = slices[:, 0] @ sides.right / sides.triples
     return np.hstack([left, right])
 
 
 def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhitening:
-    """Whiten the rows view from the rows of E and F.
+    """Whiten the rows view; `pairs` are all rows of E and F, side by side.
 
     Raises NotIdentifiable if fewer than k eigenvalues are positive.
     """
@@ -153,14 +161,18 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
         )
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W
-    # leave out the row of the constant column, because slices of sketches do not have it
+    # leave out the first row, which belongs to the constant column: `whitened_tensor` multiplies
+    # slices without this column
     return RowWhitening(
         sides, W, (E @ left + F @ right) / 2, sides.left[1:] @ left, sides.right[1:] @ right
     )
 
 
 def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, 1 + s_l, 1 + s_r) sum of `W_i T_i` over some rows i."""
+    """Return the (k, 1 + s_l, 1 + s_r) sum of `W_i T_i` over rows i.
+
+    W_i is the row of the whitening W, and T_i the slice.
+    """
     rows, *rest = slices.shape
     product = W.T @ slices.reshape(rows, -1).astype(np.float64)
     return np.asarray(product.reshape(-1, *rest))
@@ -169,19 +181,21 @@ def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float
 def recovered(
     whitened: RowWhitening, sums: NDArray[np.float64]
 ) -> tuple[Recovered, NDArray[np.bool_]]:
-    """Return the columns of the rows view and their weights, in canonical order, and a mask.
+    """Return the columns of the rows view with their weights, ordered by weight, and a mask.
 
-    `sums` are contracted slices. Columns are computed from the pairs, `Y = Pairs W O`. With one
-    token in each view, their measured error is a third less than that of columns from the slices.
-    The (k,) bool mask marks columns whose sum is negative with the sign that the tensor gives.
-    Their sign is reversed, and they are unreliable. Raises NotIdentifiable if the sum of a column
-    is zero, because it is then not a distribution.
+    `sums` is the sum of the results of `contracted` over all rows. Columns are computed from the
+    pairs, `Y = Pairs W O`. If each view has one token, the measured error of these columns is a
+    third less than that of columns from the slices.
+
+    The tensor determines the sign of a column. If the sum of the column is negative with this sign,
+    the sign is reversed, and the (k,) bool mask is True for this column, because it is unreliable.
+    Raises NotIdentifiable if the sum of a column is zero, because it is then not a distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # The sum of a sketched column can be negative, so it does not show the sign of a column of O.
-    # Choose the sign that makes the tensor positive along the column.
+    # The columns of O are known up to sign. Choose the sign with which the tensor is positive along
+    # the column. The sum of a sketched column does not show the sign, because it may be negative.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O
@@ -197,9 +211,9 @@ def recovered(
 
 
 def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, k, k) symmetric tensor `sum_j o_j (x) o_j (x) o_j w_j^-1/2`.
+    """Return the whitened (k, k, k) tensor `sum_j o_j (x) o_j (x) o_j w_j^-1/2` of k states.
 
-    It is corrected for a Dirichlet prior with the sum alpha0.
+    The tensor is corrected for a Dirichlet prior, whose parameters have the sum alpha0.
     """
     sides, L, R = whitened.sides, whitened.left, whitened.right
     alpha0 = sides.alpha0
@@ -224,11 +238,13 @@ def side_columns(
     sketched: NDArray[np.float64],
     alpha0: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return (r, k) rows of the columns of another view. Each column is known up to a factor.
+    """Return r rows of the (rows, k) columns of another view than the rows view.
 
-    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` for some words of that view
-    totals : (1 + s,) float64, sum over all rows of that view
-    sketched : (s, k) float64 `Q' M` of the rows view
+    Each column is known up to a factor.
+
+    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` for r rows (words) of the other view
+    totals : (1 + s,) float64, sum over all rows of the other view
+    sketched : (s, k) float64 `Q' M`, the sketched columns M of the rows view
     alpha0 : sum of the Dirichlet parameters
     """
     share = alpha0 / (alpha0 + 1)

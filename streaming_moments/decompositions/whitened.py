@@ -1,4 +1,4 @@
-"""Whitening of given moments: the input of tensor decompositions, and their components."""
+"""Whitens moments that are given as arrays, for decompositions of the whitened tensor."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class WhitenedMoments:
-    """Input of a decomposition of the k x k x k tensor.
+    """Whitened second and third moments: the input of decompositions of a k x k x k tensor.
 
-    For exact moments of columns m_j with weights w_j, the second moment is the identity. The tensor
-    is `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
+    W is the (n, k) whitening of moments M2 and M3 of n words. For exact moments of a mixture with
+    columns m_j and weights w_j, the whitened second moment is the identity. The tensor is
+    `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
 
     Parameters
     ----------
@@ -27,7 +28,8 @@ class WhitenedMoments:
     second : (k, k) float64
         `W' M2 W`; the identity if M2 is symmetric.
     spectrum : (k,) float64
-        The k largest eigenvalues L of M2, in decreasing order. W is `U L^-1/2`.
+        The k largest eigenvalues L of M2, in decreasing order. W is `U L^-1/2`, where U are the
+        eigenvectors.
     """
 
     tensor: NDArray[np.float64]
@@ -50,14 +52,14 @@ class WhitenedMoments:
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Components of the tensor: `T = sum_j values_j vectors_j^(x)3`.
+    """Components of the whitened tensor: `T = sum_j values_j vectors_j^(x)3`.
 
     Parameters
     ----------
     vectors : (k, k) float64
         Unit columns; orthogonal for exact moments.
     values : (k,) float64
-        `w_j^-1/2`.
+        `w_j^-1/2`, where w_j is the weight of the component.
     """
 
     vectors: NDArray[np.float64]
@@ -67,18 +69,18 @@ class Components:
 
     @classmethod
     def along(cls, tensor: NDArray[np.float64], vectors: NDArray[np.float64]) -> Components:
-        """Scale `vectors` to unit columns v_j, with values `T(v_j, v_j, v_j)`."""
+        """Make components of unit columns v_j along `vectors`, with values `T(v_j, v_j, v_j)`."""
         unit = vectors / np.linalg.norm(vectors, axis=0)
         return cls(unit, np.einsum("abc,aj,bj,cj->j", tensor, unit, unit, unit, optimize=True))
 
 
 def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[np.float64]]:
-    """Whiten given moments by the k leading eigenpairs (U, L) of M2: `W = U L^-1/2`.
+    """Whiten moments by the k leading eigenvectors U and eigenvalues L of M2: `W = U L^-1/2`.
 
     Parameters
     ----------
     moments : Moments
-        In the form of a mixture.
+        Moments of a mixture, as `Moments` describes.
     k : int
         Number of latent states.
 
@@ -90,7 +92,7 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
     Raises
     ------
     NotIdentifiable
-        M2 has fewer than k positive eigenvalues; the message has the number.
+        M2 has fewer than k positive eigenvalues; the message says how many.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def leading_states(
     """
     require_topics(k)
     values, vectors = np.linalg.eigh((M2 + M2.T) / 2)
-    # do not count eigenvalues below the rounding error of the largest one
+    # count only eigenvalues that are larger than the rounding error of the largest one
     positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
     if positive < k:
         raise NotIdentifiable(

@@ -1,4 +1,4 @@
-"""Models: results of fits that describe documents; each model has a file or a folder."""
+"""Models: results of fits, such as topics. Each kind of model has a file or a folder."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Alpha0: search for the sum of the Dirichlet parameters with the best held-out likelihood."""
+"""Alpha0: finds the sum of the Dirichlet parameters with the best held-out likelihood."""
 
 from __future__ import annotations
 
@@ -51,31 +51,36 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# Values that a search tries. Together they cost as much as four fits. With larger values, all
-# documents are alike. 0 is left out: each document then has one topic, which predicts passages
-# badly. If documents do have one topic each, topics fitted with 0 would have an error 5% smaller.
+# Values of alpha0 that a search tries. Together they cost as much as four fits. With larger values,
+# all documents would have nearly the same topics. 0 is left out: each document would have one
+# topic, and such a model predicts passages badly. If documents do have one topic each, leaving out
+# 0 makes the error of the topics 5% larger.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
-# Rounds of refinement of a trial. With more rounds, the search chooses an alpha0 one step too high.
-# With none, a large alpha0 is estimated badly.
+# Rounds of refinement of a trial fit. With more rounds, the search chooses a value one step too
+# high in `TRIED`. Without refinement, it estimates a large alpha0 badly.
 TRIAL_ROUNDS = 2
-# Trials use only the pairs of this many frequent words. They determine alpha0 as well as all words,
-# and cost less.
+# Trial fits use only pairs of this many most frequent words. These pairs determine alpha0 as well
+# as the pairs of all words do, and cost less.
 LEADING_WORDS = 500
-# Jacobi rotations of a trial stop at angles below this, in radians. With 50 topics, this early stop
-# changes likelihoods by a tenth of their noise.
+# The joint diagonalisation of a trial fit stops when all Jacobi rotations have angles below this,
+# in radians. With 50 topics, this early stop changes likelihoods by a tenth of their noise.
 _TOLERANCE = 1e-3
-_BETWEEN = 2001  # number of points at which the likelihood curve over alpha0 is evaluated
+_BETWEEN = 2001  # number of points at which the curve of the likelihood over alpha0 is evaluated
 
 
 @dataclass(frozen=True)
 class Alpha0Search:
-    """Result of a search for alpha0. Topics of each half score the word pairs of the other half.
+    """Result of a search for alpha0 by held-out likelihood.
+
+    Each value is scored by the likelihood of the word pairs of one half of the documents under
+    topics of the other half.
 
     tried : values of alpha0 that were tried, in increasing order; empty if the statistics have no
         halves
-    held_out : mean log-likelihood of a held-out pair, for each value
-    noise : for each value, the uncertainty of the gain of the best value over it. This is half the
-        difference between the gains in the two halves.
+    held_out : for each value, the mean log-likelihood of a held-out word pair
+    noise : for each value, the uncertainty of the difference between its likelihood and that of the
+        best value. The difference is computed in each half of the documents; the uncertainty is
+        half of the distance between the two results.
     """
 
     tried: tuple[float, ...] = ()
@@ -88,12 +93,12 @@ class Alpha0Search:
 
     @property
     def best(self) -> int:
-        """Index of the best value."""
+        """Index in `tried` of the value with the best held-out likelihood."""
         return int(np.argmax(self.held_out))
 
     @property
     def within_noise(self) -> tuple[int, ...]:
-        """Indices of the other values that differ from the best by noise alone."""
+        """Indices in `tried` of the other values that differ from the best one by noise alone."""
         least = self.held_out[self.best]
         return tuple(
             place
@@ -105,8 +110,8 @@ class Alpha0Search:
     def alpha0(self) -> float:
         """Best alpha0, rounded to two digits.
 
-        It is the maximum of a cubic spline of the likelihood over the logarithm of alpha0. But if 0
-        is the best value tried, the result is 0.
+        The best alpha0 is the maximum of a cubic spline through the likelihoods of the tried
+        values, over the logarithm of alpha0. But if 0 is the best value tried, the result is 0.
 
         Examples
         --------
@@ -127,7 +132,7 @@ class Alpha0Search:
         ]
         if not self.tried[best] or len(known) < 3:
             return self.tried[best]
-        # look only between the neighbours of the best value, where the curve has one maximum
+        # look for the maximum of the curve only between the neighbours of the best tried value
         near = [math.log(one) for one in self.tried[max(best - 1, 0) : best + 2] if one]
         between = np.linspace(near[0], near[-1], _BETWEEN)
         top = between[np.argmax(CubicSpline(*zip(*known, strict=True))(between))]
@@ -135,7 +140,7 @@ class Alpha0Search:
 
     @property
     def sentence(self) -> str:
-        """One sentence that says which alpha0 was chosen and why."""
+        """One sentence for users that says which alpha0 was chosen and why."""
         if not self.tried:
             return (
                 f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics have no halves with word "
@@ -153,11 +158,11 @@ class Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class Alpha0Trial:
-    """A trial fit with one alpha0.
+    """A trial fit with one value of alpha0.
 
-    held_out : held-out score
-    alpha : alpha_sum with which the topics predict held-out pairs best
-    topics : (words, k) topics
+    held_out : log-likelihood of held-out word pairs
+    alpha : alpha_sum with which the topics predict held-out word pairs best
+    topics : (words, k) topics, over the most frequent words
     """
 
     held_out: HeldOut
@@ -170,11 +175,11 @@ def search_alpha0(
 ) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits.
 
-    Returns the search, and a tuple of trials: the best trial first, then those within its noise.
-    `seen` is the handle of the result of `seen_by`, which the fit with the best value also needs.
-    All trials share the `SharedMoments`. A trial fits only the most frequent words. It is scored
-    with the alpha_sum that is best for reading documents. Raises NotIdentifiable if no value of
-    alpha0 gives separable topics.
+    Returns the search, and a tuple of trials: the best trial first, then all trials whose scores
+    differ from the best by noise alone. `seen` is a handle of the moments that `seen_by` returns,
+    which the final fit also needs. All trials share the same `SharedMoments`. A trial fits only the
+    most frequent words. Its score is that with the best alpha_sum for inferring topics of
+    documents. Raises NotIdentifiable if no value of alpha0 gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)
@@ -189,13 +194,14 @@ def search_alpha0(
             whole = refined_there(pairs, start, TRIAL_ROUNDS)
             fits = fits_of(halves, whole, TRIAL_ROUNDS)
         except NotIdentifiable as error:
-            # with a larger alpha0, A can have too few positive eigenvalues: score it as the worst
+            # with a large alpha0, the corrected second moment can have too few positive
+            # eigenvalues: give this alpha0 the worst score
             refusals.append(error)
             return -math.inf
         if fits is None:
             return -math.inf
-        # score topics with the alpha_sum that suits them best: with alpha0 itself, large values
-        # would win, because they smooth noisy topics
+        # score the topics with the alpha_sum that suits them best: if they were scored with alpha0
+        # itself, large values would win, because they smooth noisy topics
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)
@@ -217,8 +223,8 @@ def search_alpha0(
         return Alpha0Search(), ()
     search = _searched(trials)
     if search.alpha0 not in trials:
-        # the maximum of a curve through few values can be wrong by a tenth, so try the alpha0 at
-        # the maximum, too, and compute the curve again
+        # the maximum of a curve through few tried values can be wrong by a tenth: try the alpha0 at
+        # this maximum, too, and compute the curve again
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]
@@ -226,7 +232,7 @@ def search_alpha0(
 
 
 def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
-    """Summarise the trials in a search; `trials` maps each alpha0 to its trial."""
+    """Make the result of a search from its trials; `trials` maps each alpha0 to its trial fit."""
     tried = sorted(trials)
     best = max(trials.values(), key=lambda trial: trial.held_out.mean)
     return Alpha0Search(
@@ -238,11 +244,13 @@ def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class SharedMoments:
-    """Moments in the m leading directions U of M2, and rows of M2 for the most frequent words.
+    """Moments projected to the m leading eigenvectors U of M2, for trial fits with any alpha0.
 
-    Each alpha0 subtracts another multiple of `M1 M1'` from M2. For exact moments, the span of U
-    stays the same. So the statistics are read once for all values of alpha0. m is k + 1, because
-    after subtraction the direction of M1 can be weaker than the next direction.
+    Also has the rows of M2 for the most frequent words.
+
+    A fit subtracts a multiple of `M1 M1'`, which depends on alpha0, from M2. For exact moments, the
+    span of U stays the same. So the statistics are read once for all values of alpha0. m is k + 1,
+    because after the subtraction the direction of M1 can be weaker than the direction number k + 1.
 
     spectrum : (m,) float64, eigenvalues of M2
     mean : (m,) float64 `U' M1`
@@ -263,10 +271,10 @@ class SharedMoments:
     def of(
         cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
     ) -> SharedMoments:
-        """Compute the moments of M2's leading directions.
+        """Compute the moments, projected to the leading eigenvectors of M2.
 
-        sums : third moments, whitened by `whitening`, the result of `widest`
-        parts : result of `leading_rows` for each row block
+        sums : third moments that were whitened by `whitening`, the result of `widest`
+        parts : results of `leading_rows`, one for each row block
         """
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)
@@ -280,10 +288,11 @@ class SharedMoments:
         )
 
     def recovered(self, form: Form, n_topics: int) -> Recovered:
-        """Return topics of the most frequent words, as if there were no other words.
+        """Return the topics for one alpha0 (`form`), as distributions over the most frequent words.
 
-        They are computed from the second moment: `A W o_j` is a topic up to a factor. Raises
-        NotIdentifiable if A of this form has fewer positive eigenvalues than topics.
+        Topics are computed from A, the second moment corrected for alpha0: `A W o_j` is a topic up
+        to a factor, for the whitening W and column j of the rotation. Raises NotIdentifiable if A
+        has fewer positive eigenvalues than `n_topics`.
         """
         share = form.mean_share
         values, vectors = np.linalg.eigh(
@@ -305,18 +314,21 @@ class SharedMoments:
         O = by_joint_diagonalization(np.sqrt(spectrum)[:, None, None] * tensor, _TOLERANCE)
         rows = (self.rows @ B - share * np.outer(self.M1, u)) @ O
         totals = rows.sum(axis=0)
-        # do not divide by 0: if documents repeat a few texts, a topic can be orthogonal to the mean
+        # do not divide by 0: if a few texts are repeated, the entries of a topic can have the sum 0
         return recover(rows / np.where(totals == 0.0, 1.0, totals), (O.T @ u) ** 2)
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
-    """Return the whitening of M2 by one direction more than topics, as far as M2 has directions."""
+    """Return the whitening of M2 by its `n_topics` + 1 leading directions.
+
+    Uses one direction less if M2 has only `n_topics` positive eigenvalues.
+    """
     found = positive(seen.eigenpairs(Mixture())[0])
     return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
 
 
 def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> NDArray[Any]:
-    """Return (r, m + 1) rows of `[M2 W, M1]` of a block, for words among the first `words`."""
+    """Return the (r, m + 1) rows `[M2 W, M1]` of a row block for words among the first `words`."""
     number = statistics.block.size(words)
     rows = unwhitened_rows(statistics, whitening, number)
     counts = statistics.moment_counts[:number, None] / statistics.row_lengths.whole.C1
@@ -324,7 +336,7 @@ def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> ND
 
 
 def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTopics:
-    """Return topics of the leading words for one form, as if there were no other words."""
+    """Return topics for one alpha0 (`form`), as distributions over the most frequent words."""
     found = moments.recovered(form, n_topics)
     pair_weights = dirichlet_pair_weights(found.weights, form.alpha0)
     expected = moments.M1 / moments.M1.sum()
@@ -332,17 +344,18 @@ def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTop
 
 
 def topics_of(state: PairTopics) -> NDArray[np.float64]:
-    """Return the (words, k) topics."""
+    """Return the (words, k) topics of a state, so that the caller receives only these."""
     return state.topics
 
 
 def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -> Any:
-    """Add the search to a model, and widen its error bars by the uncertainty of alpha0.
+    """Add the search for alpha0 to a model, and widen its error bars by the uncertainty of alpha0.
 
-    The first of `trials` is that with the chosen alpha0; the others have scores within the noise.
-    Each has topics of the leading words. For each topic and word, take the largest distance of the
-    other trials from the first one. Its square is added to the square of the error bar. The other
-    words of a topic are assumed to change as much as its leading words do on average.
+    The first of `trials` has the best alpha0. The scores of the others differ from it by noise
+    alone. A trial has topics over the most frequent words only. For each topic and each of these
+    words, take the largest distance between the first trial and another. Its square is added to the
+    square of the error bar. All other words of a topic are assumed to change as much as these do on
+    average.
     """
     model = replace(model, alpha0_search=search, given_alpha0=None)
     if len(trials) < 2 or model.topic_bars is None:
@@ -364,7 +377,7 @@ def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -
 
 
 def _matched(topics: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return for each topic the column of `others` that matches it by Hellinger affinity."""
+    """Match topics to the columns of `others` by Hellinger affinity; return a column per topic."""
     from scipy.optimize import linear_sum_assignment
 
     affinity = np.sqrt(topics).T @ np.sqrt(others)

@@ -1,4 +1,4 @@
-"""Model: the protocol of fitted models. Stores save them, and commands show them."""
+"""Model: the protocol that all fitted models follow, so that stores can save and show them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ C = TypeVar("C", bound=type[Any])
 
 
 def require_joint(method: str, of: str) -> None:
-    """Raise InvalidInput unless `method` is "joint", the only method for moments of this kind.
+    """Raise InvalidInput unless `method` is "joint", for a kind of data that has no other method.
 
     Examples
     --------
@@ -41,14 +41,15 @@ def require_joint(method: str, of: str) -> None:
 def option(
     told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
 ) -> Any:
-    """Make a dataclass field that becomes an option of commands and a key of configuration files.
+    """Make a dataclass field that is also an option of commands and a key of configuration files.
 
-    `told` is the help text. Without a `default`, the option is required. `check` raises
-    `InvalidInput` for an invalid value. `more` can have these keys:
+    `told` is the help text of the option. Without a `default`, the option is required. `check`
+    raises `InvalidInput` for an invalid value. `more` can have these keys:
 
     choices : the valid values
-    auto : words that a user gives instead of a value, so that a refit finds the value
-    found : value that a user gives so that the fit itself finds the value
+    auto : words, such as "auto", that a user gives instead of a value; a refit then tries several
+        values
+    found : word that a user gives instead of a value, so that the fit itself finds the value
     also : other names of the option
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
@@ -57,8 +58,9 @@ def option(
 def takes_n_topics(options: C) -> C:
     """Let a class of options accept the argument `n_topics` for its field `topics`.
 
-    Other calls have `n_topics`, too. The field is called `topics` like the option of commands and
-    the key of `[refit]`. The repr shows only options that differ from their defaults.
+    The functions of the package call this argument `n_topics`. The field is called `topics`, like
+    the option of commands and the key in the section `[refit]` of configuration files. The repr
+    shows only options that differ from their defaults.
     """
     made = checked(options.__init__)
 
@@ -78,8 +80,8 @@ def takes_n_topics(options: C) -> C:
 class FitOptions:
     """Options that all fits by moments have; a model can add more.
 
-    The fields define options of the command line, keys of `[refit]` and their documentation.
-    `n_topics` is another name of `topics` in calls.
+    The fields define options of the command line, keys in the section `[refit]` of configuration
+    files, and the documentation of both. `n_topics` is another name of `topics` in calls.
 
     Raises
     ------
@@ -108,12 +110,12 @@ class FitOptions:
 
     @property
     def summary(self) -> str:
-        """Summary of the fit for logs."""
+        """Summary of the options for logs."""
         return f"{self.topics} topics"
 
     @property
     def label(self) -> str:
-        """Text from which the default name of a model is made."""
+        """Text from which the default name of a fitted model is made."""
         return f"k{self.topics}-{self.method}"
 
 
@@ -124,15 +126,15 @@ class Description:
     Parameters
     ----------
     facts : dict
-        Values that describe the whole model, by name.
+        Values that describe the whole model, by name, such as the number of documents.
     columns : dict
         (k,) numbers by name, one for each topic or state.
     sentence : str
         Summary and warnings in one sentence.
     cautions : tuple of str
-        The parts of the sentence that say where the model or its numbers may be wrong.
+        The warnings in the sentence: where the model or its numbers may be wrong.
     picture : str
-        Drawing of the model in characters.
+        Drawing of the model in characters, for terminals.
     """
 
     facts: dict[str, Any]
@@ -174,23 +176,26 @@ class Model(Protocol):
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words whose coherence can be computed, or None."""
+        """(n, k) topics over words, whose coherence can be computed; None without such topics."""
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherences of the topics in `scored`, by key; None if they were not computed."""
+        """Mean coherence of the topics by the name of the measure; None for one not computed."""
 
     @property
     def captured_share(self) -> float | None:
-        """Smallest share of a leading eigenvalue that the basis preserves; None if unknown."""
+        """How well the basis preserves the second moment, from 0 to 1; None if unknown.
+
+        Each leading eigenvalue has a preserved share. This is the smallest of these shares.
+        """
 
     @property
     def moments(self) -> tuple[int, float] | None:
-        """Number of topics, and alpha0, of a fit of documents; None for models of other data."""
+        """(number of topics, alpha0) of a model of documents; None for a model of other data."""
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its vocabulary."""
+        """Fingerprint of the vocabulary of the model."""
 
     @property
     def since(self) -> str | None:
@@ -216,14 +221,19 @@ class Model(Protocol):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score the number of states in `options` on halves of the data; None if a half is empty.
+        """Fit each half of the data with the options, and score this fit on the other half.
+
+        Returns None if a half is empty.
 
         Raises the errors of `fit`.
         """
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return a bound on the bytes that the last step of a fit holds, for memory plans."""
+        """Return a bound on the bytes that the last step of a fit holds in memory.
+
+        Plans of memory for a job use it.
+        """
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Return the arrays and JSON attributes from which `from_parts` restores the model."""
@@ -241,8 +251,13 @@ class Model(Protocol):
     def described(self) -> Description:
         """Return the description of the model that commands show."""
 
+    @property
+    def rough_sentence(self) -> str:
+        """Warning that some states have large errors; empty if none have."""
+        ...
+
     def summary(self) -> dict[str, Any]:
-        """Return a summary of the fit for logs, values by name."""
+        """Return values that summarise the fitted model for logs, by name."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
         """Return the results of the model for each record of a batch.

@@ -1,4 +1,4 @@
-"""Fit of topics to statistics in three sweeps over their rows, in memory or on workers."""
+"""Fit topics to statistics in three sweeps over their rows, in memory or on workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def fit(
     statistics, n_topics, alpha0
         As in `fit_by`, which raises the same errors.
     rotation : {"joint", "feature"}
-        Joint diagonalisation of k sums of slices, or Remark 7 of Ruffini et al. (2018).
+        "joint" diagonalises jointly k sums of slices of the third moments; "feature" is Remark 7 of
+        Ruffini et al. (2018).
     refine, alpha, verbose
         As in `fit_by`.
 
@@ -86,13 +87,14 @@ def fit_by(
     Parameters
     ----------
     statistics : MomentStatistics or WeightedStatistics
-        All rows.
+            Statistics of all words of the vocabulary.
     n_topics : int, "auto" or "predict"
         k, from 1 to the number of columns of the basis. "auto" chooses the smallest number after
         which one more topic gains little held-out log-likelihood: less than a quarter of the mean
         gain per topic so far. "predict" tries 1, 2, 3, 5, 7, 10, 15 and so on. It chooses the
         smallest number with the best held-out log-likelihood, often several times that of "auto".
-        Both need statistics with halves, and try at most one topic for 10 documents.
+        Both need statistics that are split into two halves of the documents, and try at most one
+        topic for 10 documents.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" tries values from
         0.05 on, and chooses the one whose topics have the best held-out log-likelihood of pairs.
@@ -108,12 +110,12 @@ def fit_by(
     refine : int or "auto"
         Rounds that raise the likelihood of the pair counts: about 10 for coherent topics, 40 and
         more for prediction; 0 leaves the topics as decomposed. "auto" stops when the held-out
-        log-likelihood of pairs no longer improves; it needs halves.
+        log-likelihood of pairs no longer improves; it needs the halves.
     alpha : {"given", "auto"}
         Which prior the model has for reading documents; the topics do not depend on it. "given"
         uses `alpha0`. "auto" uses the sum of alpha with the best held-out log-likelihood of pairs,
-        and needs halves. It raises this sum if one half of a document, of the counted lengths, then
-        predicts the other half better.
+        and needs halves. It raises this sum if one half of a document then predicts the other half
+        better, for documents of the counted lengths.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 
@@ -125,8 +127,8 @@ def fit_by(
     Raises
     ------
     NotIdentifiable
-        There are fewer than k columns or positive eigenvalues, or the method cannot separate the
-        topics.
+        The basis has fewer than k columns, the second moments have fewer than k positive
+        eigenvalues, or the method cannot separate the topics.
     InvalidInput
         The statistics cover only part of the rows, an argument is out of range, "auto" is used
         without halves, or alpha is "auto" for single topics.
@@ -159,7 +161,7 @@ def fit_reported(
     alpha: Literal["given", "auto"],
     report: Report,
 ) -> TopicModel:
-    """Fit as `fit_by` does, and report the values that were tried and chosen."""
+    """Fit as `fit_by` does, and call `report` with the values that were tried and chosen."""
     if isinstance(statistics, Sequence) and any(isinstance(one, str) for one in statistics[:1]):
         raise InvalidInput(
             "statistics are texts, but a fit needs counts; count texts in a store by "
@@ -200,7 +202,7 @@ def search_topics(
     """Search for the number of topics as `fit_by` does if `n_topics` is `how`.
 
     `how` is "auto" or "predict". Other arguments and errors are those of `fit_by`. The search calls
-    `report` after each trial.
+    `report` after each number of topics that it tried.
     """
     require_search(how)
     rows = InMemory((statistics,))
@@ -214,7 +216,8 @@ def search_topics(
     )
     numbers = numbers_of_topics(rows.basis, statistics.length_histogram.n_documents)
     if alpha0 == "auto":
-        # search alpha0 once, with a middle number of topics, on which the best value hardly depends
+        # search alpha0 once, with a middle number of topics: the best alpha0 hardly depends on the
+        # number of topics
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
     return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
@@ -227,10 +230,10 @@ def fit_rows(
     method: str | OwnRotation = "joint",
     seed: int = 0,
 ) -> TopicModel:
-    """Fit topics with any `form` of the moments, without refinement.
+    """Fit topics without refinement; `form` says how moments depend on the topics of a document.
 
-    The same blocks give the same bits on any workers. `n_topics` is from 1 to the number of columns
-    of the basis. Method, seed and errors are as for `fit_by`.
+    The same row blocks give the same bits, whichever workers hold them. `n_topics` is from 1 to the
+    number of columns of the basis. Method, seed and errors are as for `fit_by`.
     """
     return TopicModel.of_form(
         rows, form, FitOptions(topics=n_topics, method=cast("Any", method), seed=seed)

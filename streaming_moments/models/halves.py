@@ -1,4 +1,7 @@
-"""Halves: fits of both halves of the documents give error bars, number of rounds, and alpha."""
+"""Halves: fit the two halves of the documents separately.
+
+Comparing these fits gives error bars, the number of refinement rounds, and alpha.
+"""
 
 from __future__ import annotations
 
@@ -27,28 +30,31 @@ from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
 STEP = "halves"
-# Number of rounds that refine the topics of a half from its own start, for error bars. Bars after 2
-# rounds differ by 1% from those after 1, and by a few percent after 10. More rounds do not bring
-# them nearer to the true errors.
+# Number of rounds that refine the topics of each half of the documents, for error bars. Error bars
+# after 2 rounds differ by 1% from those after 1 round, and by a few percent after 10 rounds. More
+# rounds do not bring them nearer to the true errors.
 BAR_ROUNDS = 1
-# How often a fit reads the pair counts of a half: in each half for its start, for each round, and
-# for the score of the other half's topics.
+# Number of times that a fit reads pair counts of one of the two halves: each half once for its
+# start, once for each round, and once to score the topics of the other half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
-# Eigenvalues below this share of the largest one count as 0: they do not separate topics.
+# An eigenvalue below this share of the largest eigenvalue of the same matrix counts as 0: it does
+# not separate topics.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
-# A search for the sum of alpha tries this value, doubled at most `_DOUBLED` times.
+# Smallest sum of alpha that a search tries. The other values are this one, doubled up to `_DOUBLED`
+# times.
 LEAST_ALPHA = 0.0125
 _DOUBLED = 10
-START_ALPHA = 0.5  # sum of alpha from which a search starts if the caller has no guess
+START_ALPHA = 0.5  # sum of alpha at which a search starts if the caller has no guess
 _NO_PAIRS = "one of the two halves of the documents has no pair of words"
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log-likelihood of a word pair in documents to which the topics were not fitted.
+    """Mean log-likelihood of a word pair, under topics that were fitted to other documents.
 
-    `even` is for pairs of the even half under topics of the odd half; `odd` is the reverse.
+    `even` is for pairs in the even half of the documents, under topics of the odd half; `odd` is
+    the reverse.
     """
 
     even: float
@@ -60,7 +66,7 @@ class HeldOut:
         return (self.even + self.odd) / 2
 
     def gain(self, other: HeldOut) -> tuple[float, float]:
-        """Return the gain over another score, and half the difference of the halves' gains.
+        """Return the mean gain over another score, and half the difference of the two gains.
 
         Examples
         --------
@@ -73,11 +79,11 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Error bars and held-out likelihood of topics, from both halves of the documents.
+    """Error bars and held-out likelihood of topics, from separate fits to the halves of documents.
 
     topic_bars : (k,) float64, expected L1 error of each topic
-    word_bars : (n, k) float64, standard error of each probability
-    held_out : log-likelihood of each half under the topics of the other half
+    word_bars : (n, k) float64, standard error of the probability of each word in each topic
+    held_out : log-likelihood of the word pairs of each half under the topics of the other half
     """
 
     topic_bars: NDArray[np.float64]
@@ -91,7 +97,8 @@ class CrossFit:
 class HalfRows:
     """Pair counts of each half of the documents.
 
-    `kept` holds the rows of both halves at once, or is empty if memory does not suffice.
+    `kept` holds the pair counts of both halves. It is empty if memory does not suffice for both;
+    `rows` is then read again for each half.
     """
 
     rows: Rows
@@ -99,7 +106,10 @@ class HalfRows:
 
     @classmethod
     def of(cls, rows: Rows) -> HalfRows:
-        """Split rows by half, as memory allows; raise InvalidInput if there are no halves."""
+        """Make the pair counts of both halves of the documents; keep them in memory if they fit.
+
+        Raises InvalidInput if the statistics have no halves.
+        """
         require_halves(rows)
         return cls(rows, _whole_and_halves(rows)[1:]) if rows.keeps_halves else cls(rows)
 
@@ -110,11 +120,11 @@ class HalfRows:
 
 
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
-    """Return the `pair_rows`, and the halves if the statistics have any.
+    """Return the pair counts of all documents, and those of both halves if the statistics have any.
 
-    If `refine` is 0, no pairs are read, and `rows` is returned in place of the `pair_rows`.
-
-    If memory holds the pair counts of the whole and of both halves, the statistics are read once.
+    If `refine` is 0, no pairs are read, and `rows` is returned in place of the pair counts of all
+    documents. If memory holds the pair counts of all documents and of both halves, the statistics
+    are read only once.
     """
     if refine and rows.halves and rows.keeps_halves:
         whole, even, odd = _whole_and_halves(rows)
@@ -127,13 +137,13 @@ def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
 
 
 def parts_of(three: Rows) -> tuple[Rows, Rows, Rows]:
-    """Split rows that hold the whole and both halves: into whole, even half and odd half."""
+    """Split rows into three: pair counts of all documents, of the even and of the odd half."""
     whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
 
 def require_halves(rows: Rows) -> None:
-    """Raise InvalidInput if statistics lack the halves that a search needs."""
+    """Raise InvalidInput if the statistics have no halves, which a search needs."""
     if not rows.halves:
         raise InvalidInput(
             "the statistics have no halves of the documents, which auto needs; give numbers in "
@@ -143,19 +153,21 @@ def require_halves(rows: Rows) -> None:
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
-    """Estimate error bars of refined topics, and held-out likelihood; None if a half is empty.
+    """Estimate error bars and held-out likelihood of refined topics; None if a half has no pairs.
 
-    If a and b are the topics of the halves, the bar of a topic is
+    If a and b are one topic as fitted to each half of the documents, and `whole` is this topic as
+    fitted to all of them, its error bar is
 
         |(|a - b| / 2, |(a + b) / 2 - whole|)|
 
-    where the inner norms are L1. (a - b) / 2 has the distribution of the noise of the whole,
-    because a half has twice the variance of the whole. The second norm is the bias that both halves
-    share (the jackknife of two halves), plus the part to which the rounds of the whole had not yet
-    converged.
+    where the inner norms are L1. (a - b) / 2 has the distribution of the noise of `whole`, because
+    a topic of a half has twice its variance. The second norm is the bias that both halves share
+    (the jackknife of two halves), plus an error because the rounds that refine `whole` end before
+    they converge.
 
-    For the probability of one word, these differences are a single draw of its error. So their
-    squares are averaged with the variance of its count, which is proportional to the probability.
+    For the probability of a single word, each of these differences is only one draw of a random
+    error. So its square is averaged with a variance that is proportional to the probability of the
+    word, as the variance of a count is.
     """
     rows, shared = halves.rows, halves.rows.shared(whole)
     fits = fits_of(halves, shared, BAR_ROUNDS)
@@ -163,17 +175,20 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 
 def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
-    """Do as `crossed` does, for handles of its arguments; return the handle of the `CrossFit`."""
+    """Do as `crossed` does on workers: take and return handles of `Rows` instead of values."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
 def crossed(even: PairTopics, odd: PairTopics, whole: PairTopics, held_out: HeldOut) -> CrossFit:
-    """Return error bars and held-out likelihood of the whole, from the fits of its two halves."""
+    """Return error bars and held-out likelihood of topics, from the fits of the two halves.
+
+    `whole` has the topics of all documents.
+    """
     return CrossFit(*bars_of(even, odd, whole), held_out)
 
 
 def noise(several: Sequence[HeldOut]) -> float:
-    """Return the noise of several scores: smaller differences between them do not count.
+    """Return the noise of several scores; a smaller difference between two of them means nothing.
 
     It is the standard error of a score relative to the mean of all scores. Half the difference
     between the two halves, in each score, is one draw of this error.
@@ -188,13 +203,15 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Return handles of the topics of each half after rounds; None if a half has no pairs.
+    """Refine topics of each half of the documents in `rounds` rounds, and return handles of them.
 
-    Each half has a start of its own. The topics of the whole are no good start, because they are
-    already fitted to the held-out half. From them, a half would need hundreds of rounds in
-    directions that pairs hardly determine. Instead, a half starts from `P_half G`, where `G` is the
-    dual of the topics (`P ~ M Omega M_core'`, so `P G ~ M`). This uses no more than k x k numbers
-    of the whole.
+    Returns None if a half has no pair of words.
+
+    The topics M of all documents, `whole`, are not a good start for a half, because they are also
+    fitted to the other half, for which the half shall be scored. It would take hundreds of rounds
+    to undo this. Instead, a half starts from `P_half G`, where `P_half` are its own pair counts,
+    and `G` is the dual of M (see `dual_topics`). In this way no more than k x k numbers come from
+    the other half.
     """
     rows, fits = halves.rows, []
     dual = rows.once(STEP, dual_topics, whole)
@@ -209,14 +226,14 @@ def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
 
 
 def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
-    """Score the pairs of each half under the topics of the other half; `fits` are handles."""
+    """Score the word pairs of each half under the topics of the other half; `fits` are handles."""
     return _scores(halves, fits, (0.0,))[0]
 
 
 def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> list[HeldOut]:
-    """Score both halves for each of the `shares`, and read the rows only once.
+    """Score each half under the topics of the other, for each of `shares`, in one sweep per half.
 
-    A share is the fraction of word pairs in which the topics of the two words are independent.
+    A share is the fraction of word pairs whose two words have independent topics.
     """
     rows, scores = halves.rows, []
     for half in (0, 1):
@@ -244,9 +261,11 @@ def _part(place: int, three: Any) -> Any:
 
 
 def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
-    """Return (core, k) G with `M Omega M_core' G = M`, and therefore `P G ~ M`.
+    """Return the dual G (core, k) of topics M: `M Omega M_core' G = M`, and therefore `P G ~ M`.
 
-    G is the solution by least squares with weights 1 / M1.
+    Omega has the weights of pairs of topics, P the pair counts, and M_core the rows of M for the
+    words of the core. G is the solution by weighted least squares; the weight of a word is 1
+    divided by its expected frequency.
 
     Examples
     --------
@@ -266,20 +285,20 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
 
 
 def own_rows(pairs: PairRows, dual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (r, k) rows of the topics that follow from the pairs of one half only."""
+    """Return (r, k) rows of topics for the words of a block, from the pairs of one half only."""
     return pairs.products(dual)
 
 
 def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether a half has any pairs, judged by its `own_rows`."""
+    """Whether a half of the documents has any pair of words, given the `own_rows` of its blocks."""
     return any(bool(part.any()) for part in parts)
 
 
 def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
-    """Join the `own_rows` of all blocks to topics, and mix a little of the mean into them."""
+    """Make topics from the `own_rows` of all blocks, and mix a little of their mean into each."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
-    # a topic without pairs in this half starts from the topic of the whole
+    # a topic without pairs in this half starts from the same topic of all documents
     rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), whole.topics)
     return begun(replace(whole, topics=nearest_distributions(rows)))
 
@@ -287,10 +306,11 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
 def pair_logarithms(
     pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
 ) -> NDArray[np.float64]:
-    """Return sums over the pairs of each row, (r, shares + 1): log-likelihoods, number of pairs.
+    """Sum the log-likelihoods of the word pairs of each row, once for each of `shares`.
 
-    There is a log-likelihood for each share: the fraction of pairs in which the topics of the two
-    words are independent. The topics of other pairs follow Omega.
+    The result is (r, shares + 1); its last column is the number of pairs of the row. A share is the
+    fraction of pairs whose two words have independent topics. In other pairs, the two topics are
+    drawn jointly, with the probabilities of `state.pair_weights`.
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
@@ -298,10 +318,10 @@ def pair_logarithms(
 
 
 def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> list[float]:
-    """Return the mean log-likelihood of a pair for each share, given the `pair_logarithms`."""
+    """Return the mean log-likelihood of a word pair for each share, from `pair_logarithms`."""
     sums = interleaved(parts).sum(axis=0)
-    # Probability that the second word is in the core. It is the same for all shares, because they
-    # do not change the weights of the topics.
+    # Probability that the second word of a pair is in the core. It is the same for all shares,
+    # because they do not change the weights of the topics.
     seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
     found: list[float] = (sums[:-1] / sums[-1] - np.log(seen)).tolist()
     return found
@@ -310,16 +330,7 @@ def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> 
 def bars_of(
     even: PairTopics, odd: PairTopics, whole: PairTopics
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return (k,) bars of the topics and (n, k) bars of their words; see `cross_fit`.
-
-    Examples
-    --------
-    >>> even, odd, whole = (PairTopics(np.array([[p], [1 - p]]), np.eye(1), np.array([0.5, 0.5]), 2)
-    ...                     for p in (0.5, 0.75, 0.625))
-    >>> topics, words = bars_of(even, odd, whole)
-    >>> topics, words.round(3).ravel()
-    (array([0.25]), array([0.133, 0.117]))
-    """
+    """Return (k,) error bars of topics and (n, k) error bars of their words; see `cross_fit`."""
     noise, shift = even.topics - odd.topics, even.topics + odd.topics
     np.abs(np.divide(noise, 2, out=noise), out=noise)
     np.abs(np.subtract(np.divide(shift, 2, out=shift), whole.topics, out=shift), out=shift)
@@ -331,10 +342,10 @@ def bars_of(
 
 
 def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
-    """Do as `TopicModel.trusted` does, for handles; only numbers are copied to this process.
+    """Do as `TopicModel.trusted` does for a model on workers; `model` and the result are handles.
 
-    If `near` is given, also search the `likeliest_alpha` for reading documents, near that value.
-    Raise InvalidInput in that case if a half has no pair of words.
+    If `near` is given, also search for the `likeliest_alpha`, starting at this value. In that case,
+    raise InvalidInput if a half has no pair of words.
     """
     rows = halves.rows
     whole = rows.once(STEP, pair_topics_of, model, rows.basis.core)
@@ -348,13 +359,13 @@ def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> An
 
 
 def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
-    """Add error bars and held-out likelihood to a model, and the sum of alpha if it was found."""
+    """Add error bars and held-out likelihood to a model, and its sum of alpha if it is given."""
     known = model if alpha is None else model.with_alpha_sum(alpha)
     return replace(known, **vars(found))
 
 
 def likely(several: Sequence[HeldOut]) -> list[int]:
-    """Return the indices, in order, of the scores within the `noise` of the best one.
+    """Return the ascending indices of the scores that are within `noise` of the best score.
 
     Examples
     --------
@@ -366,17 +377,17 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """Return the first of 5, 10, 20, 40 and 80 rounds for which twice as many predict no better.
+    """Return the first number of rounds, of 5, 10, 20, 40, 80, whose double predicts no better.
 
-    "Better" means that the gain in held-out log-likelihood exceeds half its difference between the
-    halves. `start` holds the topics of the decomposition. Raises InvalidInput if a half has no pair
-    of words.
+    "Better" means that the held-out log-likelihood rises by more than half the difference between
+    the gains of the two halves. `start` holds the topics of the decomposition. Raises InvalidInput
+    if a half has no pair of words.
     """
     return predicting_rounds_there(halves, halves.rows.shared(start))
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """Do as `predicting_rounds` does, for a handle of the start."""
+    """Do as `predicting_rounds` does, where `start` is a handle of the topics."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)
@@ -395,15 +406,17 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
     """Return the sum of alpha for which topics of each half best predict pairs of the other half.
 
     The sum is from 0.0125 to 12.8, with two digits. It is larger for noisier topics, so that
-    documents are assigned to them with less certainty. Scores by the fitted pairs themselves would
-    give a sum near 0. The score is concave in `alpha / (alpha + 1)`, the share of pairs whose
-    topics are independent. The search starts near `near`, then doubles or halves the value. The
-    parabola through the best three values has its top within 2% of the maximum.
+    documents are assigned to them with less certainty. If topics were scored on the pairs to which
+    they were fitted, the best sum would be near 0. The score is concave in `alpha / (alpha + 1)`,
+    the share of pairs whose topics are independent. The search starts near `near`, then doubles or
+    halves the value. The result is the top of the parabola through the best three values, which
+    lies within 2% of the maximum.
     """
     known = {-1: -math.inf, _DOUBLED + 1: -math.inf}
 
     def at(place: int) -> float:
-        # score both neighbours in the same sweep: to be a maximum, a value is compared with both
+        # score also both neighbours of a value in the same sweep, because they are needed to see
+        # whether it is a maximum
         around = [one for one in (place - 1, place, place + 1) if one not in known]
         if place not in known:
             found = scored_with(halves, fits, [LEAST_ALPHA * 2.0**one for one in around])
@@ -416,7 +429,7 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
         top += way
     alpha = LEAST_ALPHA * 2.0**top
     # There is no parabola if the best value is an end of the range, or if there is only one topic:
-    # then all sums predict the same.
+    # then all sums predict equally well.
     if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
         before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
         rise = (at(top) - at(top - 1)) / (share - before)
@@ -427,11 +440,14 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
 
 
 def scored_with(halves: HalfRows, fits: Sequence[Any], alphas: Sequence[float]) -> list[HeldOut]:
-    """Score the topics of both halves with `Omega = (diag(w) + alpha w w') / (alpha + 1)`."""
+    """Score topics of both halves, with a Dirichlet distribution of sum alpha for each of `alphas`.
+
+    The weights of pairs of topics are then `Omega = (diag(w) + alpha w w') / (alpha + 1)`.
+    """
     apart = [halves.rows.once(STEP, of_one_topic, one) for one in fits]
     return _scores(halves, apart, [alpha / (alpha + 1) for alpha in alphas])
 
 
 def of_one_topic(state: PairTopics) -> PairTopics:
-    """Return the topics with the pair weights of a model in which a document has one topic."""
+    """Return the same topics with pair weights that give both words of a pair the same topic."""
     return replace(state, pair_weights=np.diag(state.pair_weights.sum(axis=1)))

@@ -1,4 +1,4 @@
-"""Provenance: records of the changes to a model after its decomposition."""
+"""Provenance: records of what was done to a model after its topics were decomposed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Polishing:
     parent : name of the model before the passes; empty if it has none
     passes : number of passes over the records
     alpha : whether the passes also learned alpha
-    shards, documents, tokens : numbers of shards, records and tokens read in the last pass;
-        0 shards for records in memory
+    shards, documents, tokens : numbers of shards, records and tokens that the last pass read; the
+        number of shards is 0 for records in memory
     """
 
     parent: str
@@ -39,11 +39,12 @@ class Polishing:
 
 @dataclass(frozen=True)
 class SecondStart:
-    """Result of a second start, which a fit makes if decomposed topics are near-duplicates.
+    """Record of a second start, which a fit of topics makes if some topics are near-duplicates.
 
-    repeated : number of redrawn topics: near-duplicates of a topic with more weight
-    gain : gain of the second start in held-out log-likelihood per pair
-    noise : half the difference between the halves in this gain
+    repeated : number of topics that were drawn again, because they were near-duplicates of a topic
+        with more weight
+    gain : gain of the second start in held-out log-likelihood per word pair
+    noise : half the difference of this gain between the two halves of the documents
     """
 
     repeated: int
@@ -63,13 +64,7 @@ class SecondStart:
 
     @property
     def sentence(self) -> str:
-        """Sentence for people about the second start.
-
-        Examples
-        --------
-        >>> print(SecondStart(1, gain=0.002, noise=0.001).sentence)
-        1 topic was a near-duplicate: used a second start, +0.0020 held-out log-likelihood per pair
-        """
+        """Sentence for users about the second start."""
         topics = (
             "1 topic was a near-duplicate"
             if self.repeated == 1

@@ -1,4 +1,4 @@
-"""Registry of the models, one line each, and of the commands and pages that a model lacks."""
+"""Registry of all models, and table of the commands, pages and calls that do not support some."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ _ALL: tuple[Any, ...] = (
     BernoulliMixture,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
-DEFAULT_MODEL = TopicModel.name  # stored models without a name are of this class, too
-# For the name of a model, and a kind of statistics that it does not read: the model to use instead.
+DEFAULT_MODEL = TopicModel.name  # the class of stored models that do not name their class
+# The model that takes the place of another one for some kind of statistics. The keys are the name
+# of the other model, and the kind that it does not read.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )
-# Why a command, page or call does not support a model, with the remedy. The first key is the name
-# of the command, page or call, the second that of the model. All other models are supported.
+# Why a command, page or call does not support a model, and what to do instead. The outer key is the
+# name of the command, page or call, and the inner key is the name of the model. All other models
+# are supported.
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "transform": {
@@ -67,7 +69,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 def models_of(kind: str) -> tuple[Any, ...]:
-    """Return the classes of models for statistics of a kind."""
+    """Return the classes of models that are fitted to statistics of this kind."""
     return tuple(one for one in _ALL if one.kind == kind)
 
 
@@ -90,9 +92,10 @@ def model_named(name: str) -> Any:
 
 
 def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
-    """Return the row of a model in a table; raise InvalidInput, with a remedy, if it has none.
+    """Return the entry of a model in the table `rows`.
 
-    `door` is the command, page or call that reads the table.
+    `door` is the command, page or call that reads the table. Raises InvalidInput, with a remedy, if
+    the table has no entry for the model.
 
     Examples
     --------
@@ -101,5 +104,5 @@ def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
     """
     if model in rows:
         return rows[model]
-    others = f"is not supported by {door}; give a model of {', '.join(rows)}"
+    others = f"is not supported by {door}; give one of the models {', '.join(rows)}"
     raise InvalidInput(f"model {model} {ABSENT.get(door, {}).get(model, others)}")

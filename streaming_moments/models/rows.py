@@ -1,4 +1,4 @@
-"""Rows: all rows of some statistics, block by block, in memory or on workers."""
+"""Rows: run the steps of a fit on all row blocks of some statistics, in memory or on workers."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-# Blocks are split into more strips than `FEWEST_STRIPS` only if the sums of all strips together
-# take at most this many bytes.
+# Row blocks are summed in strips. There are more strips than `FEWEST_STRIPS` only if the sums of
+# all strips together take at most this many bytes.
 _MOST_STRIP_SUMS = 128 << 20
 
 
 class Rows(Protocol):
     """Runner of the steps of a fit; each step has a name, for progress and timing.
 
-    `each`, `summed` and `once` return handles, which can be arguments of `once`. Handles from
-    `summed` and `once` can also be given to `value`, or be shared arguments of steps. All functions
-    and arguments must be picklable.
+    `each`, `summed` and `once` return handles of results, which can stay on workers. A handle can
+    be an argument of `once`. Handles from `summed` and `once` can also be given to `value`, or be
+    the `shared` arguments of other steps. All functions and arguments must be picklable.
     """
 
     @property
     def foundation(self) -> Any:
-        """Foundation of the statistics, for kinds other than counts."""
+        """Foundation of the statistics, if they are of a kind other than counts."""
 
     @property
     def basis(self) -> Basis:
-        """Basis Q; only statistics of counts have a basis and `lengths`."""
+        """Basis of the counts; other kinds of statistics have neither a basis nor `lengths`."""
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Length totals of the counted documents."""
+        """Totals of the lengths of the counted documents."""
 
     @property
     def whole_core(self) -> bool:
@@ -52,10 +52,10 @@ class Rows(Protocol):
 
     @property
     def keeps_halves(self) -> bool:
-        """Whether memory holds the results of `prepared` for both halves at once."""
+        """Whether memory can hold what `prepared` returns for both halves at once."""
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
-        """Call `function(statistics, *shared)` for all row blocks; results stay where they are."""
+        """Call `function(statistics, *shared)` for each row block; results stay where they are."""
 
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
@@ -63,13 +63,14 @@ class Rows(Protocol):
         """Return rows whose steps get `function(statistics)` instead of the statistics.
 
         The function is called once for each block if memory allows, otherwise again in every step.
-        If `halves` is false, the statistics that it gets may lack the sums of halves.
+        If `halves` is false, the statistics that the function gets may lack the sums of the two
+        halves of documents.
         """
 
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> Rows:
-        """Do as `prepared` does, for small results, which are copied to the workers of steps."""
+        """Do as `prepared` does for results that are small enough to copy them between workers."""
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Do as `each` does, but copy the results to this process."""
@@ -77,8 +78,9 @@ class Rows(Protocol):
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Sum the results of `each`, which have `nbytes` bytes each.
 
-        First, the results for the blocks of each of the `strips` are summed. Then `tree_sum` adds
-        the sums of the strips. The result has the same bits on any workers.
+        The blocks are split into strips by `strips`. First, the results of the blocks of each strip
+        are summed. Then `tree_sum` adds the sums of the strips. The result has the same bits on any
+        workers.
         """
 
     def over(
@@ -86,14 +88,14 @@ class Rows(Protocol):
     ) -> Any:
         """Call `function(part, *shared)` for all parts, as `each` does for row blocks.
 
-        A part is a handle, or several handles.
+        Each part is a handle, or several handles.
         """
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """Call `function(*values)` while no other step runs."""
 
     def shared(self, value: Any) -> Any:
-        """Return a handle of a value of this process; it is sent once for all steps that use it."""
+        """Return a handle of a value of this process; workers get the value once, for all steps."""
 
     def value(self, handle: Any) -> Any:
         """Return the result behind a handle."""
@@ -108,11 +110,12 @@ class InMemory:
     blocks : sequence of MomentStatistics, WeightedStatistics or ViewStatistics
         All row blocks in order; or one block of all rows.
     whole_core : bool
-        False makes a fit whiten by rows of the core, as on workers that cannot hold the whole core.
+        False makes a fit whiten the pair counts of the core in strips of rows, as on workers that
+        cannot hold all of them.
     ready : sequence
-        For each block, the result of the function that `prepared` got.
+        For each block, the result of the function that was given to `prepared`.
     keeps_halves : bool
-        False makes a fit prepare halves again each time that it uses them.
+        False makes a fit prepare the two halves of the documents again each time that it uses them.
 
     Raises
     ------
@@ -146,7 +149,7 @@ class InMemory:
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Length totals of the counted documents."""
+        """Totals of the lengths of the counted documents."""
         lengths: RowLengths[Lengths] = self.blocks[0].row_lengths
         return lengths
 
@@ -156,7 +159,7 @@ class InMemory:
         return self.blocks[0].even_pair_counts is not None
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Call the function for one block after another."""
+        """Call the function for one row block after another."""
         return [function(block, *shared) for block in self.ready or self.blocks]
 
     gathered = each
@@ -164,7 +167,7 @@ class InMemory:
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> InMemory:
-        """Prepare all blocks at once."""
+        """Return rows that hold the results of the function for all blocks."""
         return replace(self, ready=self.each(step, function))
 
     brought = prepared
@@ -193,7 +196,7 @@ class InMemory:
         return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """Return the handle, which is the value."""
+        """Return the value itself: in memory, a handle is the value."""
         return handle
 
 
@@ -214,7 +217,7 @@ def tree_sum(
     """Sum `number` parts, each with its index, in a binary tree by index.
 
     The order in which parts arrive does not change the result. If they arrive in the order of their
-    indices, at most one sum of each level of the tree is held: `strip_sums_held` sums.
+    indices, memory holds at most one sum of each level of the tree, `strip_sums_held` in all.
 
     Examples
     --------
@@ -239,13 +242,7 @@ def tree_sum(
 
 
 def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
-    """Split blocks into strips, one for each task, whose sums have `nbytes` bytes each.
-
-    Examples
-    --------
-    >>> strips(range(80), nbytes=1 << 30)[0]
-    [0, 64]
-    """
+    """Split row blocks into strips, one for each task; the sum of a strip has `nbytes` bytes."""
     number = number_of_strips(len(blocks), nbytes)
     return [list(blocks[start::number]) for start in range(number)]
 
@@ -255,7 +252,7 @@ def number_of_strips(blocks: int, nbytes: int) -> int:
 
     It is at least 64, unless there are fewer blocks, so that 64 workers share the work even if sums
     are large. It is larger if the sums of all strips together stay small. It depends on nothing
-    else, so the order of summation is also fixed.
+    else, so the order of summation is the same on any workers.
 
     Examples
     --------
@@ -268,11 +265,5 @@ def number_of_strips(blocks: int, nbytes: int) -> int:
 
 
 def strip_sums_held(blocks: int, nbytes: int) -> int:
-    """Return the largest number of strip sums that are held while strips are summed in order.
-
-    Examples
-    --------
-    >>> strip_sums_held(4000, 8 * 400**3)
-    6
-    """
+    """Return how many sums of strips memory holds at most, if strips are summed in order."""
     return (number_of_strips(blocks, nbytes) - 1).bit_length()

@@ -1,4 +1,4 @@
-"""Second start of topics: redraw near-duplicates, refine again, and use the more likely model."""
+"""Second start of topics: draw near-duplicates again, refine, and use the more likely model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from streaming_moments.models.provenance import SecondStart
 from streaming_moments.models.refinement import likelier_there
 from streaming_moments.models.rows import Rows
 
-# A topic is a near-duplicate if its correlation with another topic exceeds this. Correlations of
-# planted topics are below 0.1.
+# A topic is a near-duplicate if its correlation with another topic exceeds this (see
+# `repeated_topics`). Correlations of planted topics are below 0.1.
 _REPEATED = 0.3
-# A redraw multiplies the word probabilities of a near-duplicate by gamma variables of this shape.
+# To draw a near-duplicate topic again, each of its word probabilities is multiplied by a random
+# gamma variable of this shape.
 _SHAKEN = 0.5
 
 
@@ -28,14 +29,14 @@ def made_there(
     seed: int,
     near: float | None = None,
 ) -> Any:
-    """Refine a decomposed model and compare it with the halves, if there are any.
+    """Refine a decomposed model, and add what the two halves of the documents say about it.
 
     `model` and the result are handles.
 
-    If some topics are near-duplicates, a second start redraws them by `seed`. The second start is
-    used if its gain in held-out log-likelihood of pairs exceeds half the difference of this gain
-    between the halves. If `rounds` is 0, there is no second start, and `pairs`, the `pair_rows`,
-    are not read. `near` is as for `trusted_there`.
+    If some topics are near-duplicates, a second start draws them again, with `seed`, and refines
+    the model again. The result is used if its gain in held-out log-likelihood of word pairs exceeds
+    half the difference of this gain between the halves. If `rounds` is 0, there is no second start,
+    and `pairs`, the pair counts of all documents, are not read. `near` is as for `trusted_there`.
     """
     if halves is None:
         return likelier_there(model, pairs, rounds) if rounds else model
@@ -44,7 +45,7 @@ def made_there(
         return trusted_there(model, halves, near)
     again = rows.value(rows.once(STEP, repeated_topics, model))
     first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
-    # if a half has no pairs, the starts cannot be compared
+    # if a half of the documents has no pair of words, the two starts cannot be compared
     if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
         return first
     begin = rows.once(STEP, drawn_anew, model, again, seed)
@@ -55,21 +56,22 @@ def made_there(
 
 
 def held_out_of(model: Any) -> HeldOut | None:
-    """Return the held-out scores of a model, which are copied to this process to choose a start."""
+    """Return the held-out scores of a model; these are copied to this process, the model is not."""
     found: HeldOut | None = model.held_out
     return found
 
 
 def with_second_start(model: Any, told: SecondStart) -> Any:
-    """Add the result of a second start to a model."""
+    """Add the record of a second start to a model."""
     return replace(model, second_start=told)
 
 
 def repeated_topics(model: Any) -> tuple[int, ...]:
     """Return topics that are near-duplicates of an earlier topic that is not a near-duplicate.
 
-    Topics are compared by the correlation of their differences from M1, in the metric of the
-    chi-square distance. This metric ignores words that are frequent everywhere.
+    Two topics are compared by the correlation of their differences from the mean distribution of
+    words, in the metric of the chi-square distance. In this metric, words that are frequent in all
+    topics count little.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def repeated_topics(model: Any) -> tuple[int, ...]:
 
 
 def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
-    """Perturb the topics `again` of a model, word by word."""
+    """Multiply each word probability of the topics `again` of a model by a random factor."""
     rng, topics = np.random.default_rng(seed), model.topics.copy()
     topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
     return replace(model, topics=topics / topics.sum(axis=0))

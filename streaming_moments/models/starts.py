@@ -1,4 +1,7 @@
-"""Second start: passes begin from a pilot instead of a fit if that makes records more likely."""
+"""Second start: passes start from a sample of the records, not from a fit, if that is better.
+
+It is better if it makes other records of the sample more likely.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,17 @@ NOWHERE = "nowhere"
 ROWS = 4000
 """Number of records of a pilot to which starts are fitted; as many others compare the starts."""
 STARTS = 10
-_KEPT = 3  # number of starts that continue until they converge
-# Number of passes of each start, and largest number of passes of a start that continues.
+_KEPT = 3  # number of starts that are continued until they converge
+# Number of passes that each start gets at first, and largest number of passes of a start that is
+# continued.
 _PASSES, _MOST = 10, 500
 # a start has converged if `_PASSES` more passes gain less than this, in nats per record
 _SETTLED = 2e-6
-# The start from the pilot is used only if its gain in log-likelihood exceeds this many standard
+# The start from the sample is used only if its gain in log-likelihood exceeds this many standard
 # errors.
 _ERRORS = 2.0
-# A start also has to gain more than this, in nats per record. A smaller gain can be rounding at the
-# same optimum.
+# Its gain also has to exceed this, in nats per record. A smaller gain can be rounding at the same
+# optimum.
 _GAIN = 1e-3
 
 M = TypeVar("M")
@@ -34,7 +38,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, eq=False)
 class Pilot(Generic[M]):
-    """Records by which starts of passes are compared, and how a family reads them.
+    """Sample of the records by which starts of passes are compared, and how a model reads them.
 
     Parameters
     ----------
@@ -43,7 +47,7 @@ class Pilot(Generic[M]):
     held_out : batch or None
         Other records, by which starts are compared; None if `train` has all records.
     after : callable
-        `after(model, records, passes)` returns a model after plain passes.
+        `after(model, records, passes)` returns the model after `passes` passes over records.
     logs : callable
         `logs(model, records)` returns the (records,) log-likelihoods.
     """
@@ -61,7 +65,11 @@ class Pilot(Generic[M]):
         after: Callable[[M, Any, int], M],
         logs: Callable[[M, Any], NDArray[np.float64]],
     ) -> Pilot[M]:
-        """Draw a pilot: all of at most 8,000 records, else 8,000 records with half held out."""
+        """Draw a pilot from the records.
+
+        Up to 8,000 records are all used. Of more records, 8,000 are drawn, and half of these are
+        held out.
+        """
         if records.held <= 2 * ROWS:
             return cls(records, None, after, logs)
         drawn = np.random.default_rng(seed).permutation(records.held)
@@ -74,11 +82,11 @@ class Pilot(Generic[M]):
         return max((self.settled(one) for one in kept), key=self.likelihood)
 
     def chosen(self, model: M, other: M, settle: bool = False) -> M:
-        """Return the other start if it makes records more likely than the model; else the model.
+        """Choose between `model` and another start, `other`, from which passes begin.
 
-        Both are compared after passes over the training records. The gain of the other start on
-        held-out records must exceed noise. If the pilot has all records, the training records
-        decide. If `settle` is then true, the returned model is the one after these passes.
+        Both are compared after passes over the training records. The other one is returned if its
+        gain on held-out records exceeds noise. If no records are held out, the training records
+        decide; if `settle` is then true, `model` is returned as it is after these passes.
         """
         near = self.settled(model)
         if self.held_out is None:
@@ -88,7 +96,7 @@ class Pilot(Generic[M]):
         return other if gains(more) else model
 
     def settled(self, model: M) -> M:
-        """Make passes until ten more of them gain little."""
+        """Make passes over the training records until ten more passes gain little."""
         before = -math.inf
         for _ in range(_MOST // _PASSES):
             model = self.after(model, self.train, _PASSES)
@@ -99,17 +107,14 @@ class Pilot(Generic[M]):
         return model
 
     def likelihood(self, model: M) -> float:
-        """Return the mean log-likelihood of the records to which starts are fitted."""
+        """Return the mean log-likelihood of the training records."""
         return float(self.logs(model, self.train).mean())
 
 
 def gains(more: NDArray[np.float64]) -> bool:
-    """Whether the gain exceeds two standard errors, and a thousandth of a nat per record.
+    """Whether the mean of `more` exceeds two standard errors, and a thousandth of a nat.
 
-    Examples
-    --------
-    >>> gains(np.array([0.3, 0.1, 0.2])), gains(np.array([1e-4, 1e-4])), gains(np.array([3, -2.0]))
-    (True, False, False)
+    `more` has the gain in log-likelihood of each record.
     """
     noise = float(more.std()) / math.sqrt(max(more.size, 1))
     return bool(more.size and more.mean() > max(_GAIN, _ERRORS * noise))

@@ -1,7 +1,7 @@
 """States: topics, hidden states or clusters of any model, in a form that can be matched.
 
-A feature that only some models have is a Protocol. A table has a line for each of these models,
-like the table `PASSES` for passes.
+If only some models have a feature, a Protocol describes it, and a table such as `WITH_TABLES` has
+a line for each of these models.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from streaming_moments.models.topics import TopicModel
 
 
 class WithTables(Protocol):
-    """Model whose states are distributions over the words of one or several views."""
+    """Model whose states are distributions over the words of one view or of several."""
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) columns of each view, by name of the view."""
+        """(n, k) distributions over the n words of each view, by name of the view."""
 
 
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
@@ -42,8 +42,9 @@ WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
 class States:
     """Topics or hidden states as distributions over words.
 
-    columns : (n, k) float64 on the simplex; several views are stacked with equal shares
-    bars : (k,) float64, expected L1 error of each state
+    columns : (n, k) float64, a distribution for each state; those of several views are stacked with
+        equal shares
+    bars : (k,) float64, expected L1 error of each distribution
     """
 
     columns: NDArray[np.float64]
@@ -103,18 +104,14 @@ MATCHED: Mapping[str, Callable[[Any], States | Clusters]] = MappingProxyType(
 
 
 def states_of(model: Any) -> States | Clusters | None:
-    """Return the topics, hidden states or clusters of a model; None if it has nothing to match.
-
-    Examples
-    --------
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> states_of(model).columns.shape
-    (2, 2)
-    """
+    """Return the topics, hidden states or clusters of a model; None if it has none of these."""
     found = MATCHED.get(model.name)
     return None if found is None else found(model)
 
 
 def compares_states(model: type[Any]) -> bool:
-    """Whether held-out halves can compare numbers of states; topics have a search of their own."""
+    """Whether the number of states can be chosen by comparing the states of the two halves.
+
+    This is false for topics, which have a search of their own.
+    """
     return bool(model.holds_out) and not model.finds_topics

@@ -35,12 +35,13 @@ class Part:
     """How a store saves a field of a model.
 
     name : name in stores, if it differs from the field
-    states : axes of an array with one entry for each state
-    required : whether to refuse a stored model without this part, although the field has a default
-    together : name of a group of parts; a store has all parts of a group or none
+    states : axes of the array that have one entry for each state
+    required : whether to refuse a stored model that lacks the field, although the field has a
+        default
+    together : name of a group of fields; a store has all fields of a group or none
     arrays : names of the arrays, if the field is a dataclass of arrays
     prefix : prefix of the names of the arrays, if the field is a mapping of arrays
-    own : whether the class of the model saves the field itself
+    own : whether the class of the model saves the field with its own code
     """
 
     name: str = ""
@@ -56,13 +57,13 @@ _PLAIN = Part()
 
 
 def stored_as(**how: Any) -> Mapping[str, Part]:
-    """Return the metadata of a field: a `Part` with these values."""
+    """Return the metadata of a field of a model: a `Part` made of these values."""
     return {"part": Part(**how)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredModel:
-    """Base of all models: the data of the fit, and how a store saves the fields.
+    """Base class of all models: facts about the fitted records, and how a store saves the fields.
 
     A store saves a field as an array if it is annotated as an array, and as an attribute otherwise.
     Fields with the value None are left out. Arrays of a model are read-only.
@@ -105,13 +106,14 @@ class StoredModel:
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray) and value.flags.writeable:
-                # only a view becomes read-only, so that the caller's array stays writeable
+                # make only a view read-only, so that the caller can still write to the array
                 view = value.view()
                 view.setflags(write=False)
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles of earlier versions can name fields as stores do, and lack new fields
+        # pickles of earlier versions can name a field as it is named in stores, and can lack new
+        # fields
         named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
         held = {named.get(name, name): value for name, value in state.items()}
         new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
@@ -142,14 +144,14 @@ class StoredModel:
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table that notebooks show: a row for each state, known `shown_values`."""
+        """Columns of the table in notebooks: a row for each state, with its `shown_values`."""
         known = {name: values for name, values in self.shown_values.items() if is_known(values)}
         places = np.arange(cast("Any", self).n_topics)
         return Columns.of(**{one_of(self.numbered): places, **known})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:
-        """Values of the states for the table that notebooks show, by name; NaN if unknown."""
+        """Values of the states in the table that notebooks show, by name; NaN for unknown ones."""
         found: dict[str, NDArray[np.float64]] = cast("Any", self).described().columns
         return found
 
@@ -158,28 +160,31 @@ class StoredModel:
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of the vocabulary; empty if the foundation of the store has the words."""
+        """Fingerprint of the vocabulary; empty if the store keeps the words in its foundation."""
         return ""
 
     @classmethod
     def trial(cls, rows: Any, options: Any) -> Trial | None:
-        """Score a number of states by halves; None if a half is empty. Raises as `fit` does."""
+        """Fit the number of states in `options`, and score it by held-out halves of the records.
+
+        Returns None if a half is empty. Raises the same errors as `fit`.
+        """
         found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
         return None if found is None else Trial(found)
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words whose coherence can be computed; else None."""
+        """(n, k) distributions over words to compute coherence of; None if the model has none."""
         return None
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherences of `scored` by key; None if they were not computed."""
+        """Means of the coherences of `scored`, by kind of coherence; None if not computed."""
         return {}
 
     @property
     def captured_share(self) -> float | None:
-        """Smallest share of an eigenvalue that the basis captures, or None if unknown."""
+        """Smallest share of an eigenvalue of the moments that the basis captures, if known."""
         return None
 
     @property
@@ -187,8 +192,13 @@ class StoredModel:
         """Number of topics and alpha0 of a fit to moments of documents; None for other models."""
         return None
 
+    @property
+    def rough_sentence(self) -> str:
+        """Warning that some states have large errors, with a remedy; empty if none have."""
+        return ""
+
     def summary(self) -> dict[str, Any]:
-        """Return values that describe the fit in logs, by name."""
+        """Return the values that describe the fit in logs, by name."""
         held_out = getattr(self, "held_out", None)
         return {
             "model": self.name,
@@ -198,7 +208,7 @@ class StoredModel:
 
     @property
     def per_state(self) -> Columns:
-        """Values with one number for each state, such as weights and error bars, by field.
+        """Fields of the model that have one number for each state, such as weights and error bars.
 
         Raises
         ------
@@ -220,9 +230,9 @@ class StoredModel:
         return self.per_state.to_table()
 
     def to_frame(self) -> DataFrame:
-        """Return the table of `to_table` as a pandas frame.
+        """Return what `to_table` returns as a pandas frame, with a row for each state.
 
-        Its index is called `topic`, `state` or the like.
+        The index of the frame is called `topic`, `state` or the like.
 
         Raises
         ------
@@ -234,7 +244,7 @@ class StoredModel:
         return self.per_state.to_frame(one_of(self.numbered))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Return the arrays and JSON attributes from which `from_parts` restores the model."""
+        """Return the arrays and JSON attributes to store, as `from_parts` reads them."""
         arrays: dict[str, NDArray[Any]] = {}
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
@@ -252,18 +262,22 @@ class StoredModel:
 
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """Restore the model from its `parts`.
+        """Restore the model from the arrays and attributes that `parts` returned.
 
         Raises
         ------
         InvalidInput
-            A part is missing, unknown, or has another type than its field; the message names it.
+            An array or attribute is missing, unknown, or has another type than its field; the
+            message names it.
         """
         return cls(**cls.fields_given(arrays, attributes))
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """Return the fields of the model by name, from its parts; raises as `from_parts` does."""
+        """Return the fields of the model by name, from stored arrays and attributes.
+
+        Raises the same errors as `from_parts`.
+        """
         left, hints = {**arrays, **attributes}, get_type_hints(cls)
         found: dict[str, Any] = {}
         missing: list[str] = []
@@ -292,7 +306,7 @@ class StoredModel:
         return found
 
     def reordered(self, order: NDArray[np.int64]) -> Self:
-        """Return the model with its states in another order: state j is the old `order[j]`.
+        """Return the model with its states in another order: state j was state `order[j]` before.
 
         Raises
         ------
@@ -314,12 +328,16 @@ class StoredModel:
         return replace(self, **moved)
 
 
-# Properties of models that give the size of a record, and the noun for the parts of a record.
+# Properties of models that say how many words, features or numbers a record can have, with the noun
+# for one of these.
 _SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
 
 
 def outcome_of(model: Any, records: str = "") -> str:
-    """Describe a fit in a line: its states and its records; the caller can name the records."""
+    """Describe a fit in one line: the number of its states, and the number of records.
+
+    `records` is a noun for the records; by default the model has one.
+    """
     number = getattr(model, "n_topics", None) or model.states
     return f"fitted {_states_of(model, number)} to {_number_of(model, records)}"
 
@@ -333,7 +351,9 @@ def _number_of(model: Any, records: str) -> str:
 
 
 def too_few_line(model: Any, records: str = "") -> str:
-    """Return a warning if a model has too few records, else "". The caller can name the records.
+    """Return a warning if a model was fitted to too few records, otherwise "".
+
+    `records` is a noun for the records; by default the model has one.
 
     Examples
     --------
@@ -354,7 +374,7 @@ better some thousands'
 
 
 def is_known(array: NDArray[np.float64] | None) -> bool:
-    """Whether an array exists and holds any number that is not NaN."""
+    """Whether there is an array, and not all of its entries are NaN."""
     return array is not None and not np.isnan(array).all()
 
 
@@ -370,7 +390,7 @@ def _reordered(array: NDArray[Any], order: NDArray[np.int64], how: Part) -> NDAr
 
 
 def _parts_of(model: type[StoredModel]) -> list[tuple[Field[Any], Part]]:
-    """Return the fields that the base class saves, each with its part."""
+    """Return the fields of a model that the base class saves, each with its `Part`."""
     found = [(one, one.metadata.get("part", _PLAIN)) for one in _own_first(model)]
     return [(one, how) for one, how in found if not how.own]
 
@@ -386,7 +406,7 @@ def _is_required(one: Field[Any], how: Part) -> bool:
 
 def _as_attribute(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
-        return None  # JSON has no NaN
+        return None  # store NaN as null, because JSON has no NaN
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):
@@ -395,7 +415,10 @@ def _as_attribute(value: Any) -> Any:
 
 
 def _read(model: type[StoredModel], names: tuple[str, ...], hint: Any, values: list[Any]) -> Any:
-    """Convert a stored value to the type of its field."""
+    """Convert stored values to the type of a field of a model.
+
+    `names` are the names under which the values are stored.
+    """
     try:
         return _of_type(hint, values)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
@@ -423,7 +446,7 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
     if kind is Mapping:
         return {str(key): float(number) for key, number in value.items()}
     if kind is float:
-        # keep an int an int, because the hash of a stored model depends on it
+        # leave a whole number an int, because the hash of a stored model depends on its type
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     if kind is bool:

@@ -1,4 +1,4 @@
-"""Sweeps: the three passes of a fit over the rows, for any model."""
+"""Sweeps: the three times that a fit reads all rows; all models of counts use these functions."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ def sweep(
     last: Callable[..., TopicRows] | None = None,
     seen: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Run the three sweeps; return handles of whitening, directions, and rows of each block.
+    """Run the three sweeps over the rows of all blocks; return handles of their three results.
 
-    The rows are the `topic_rows`, or the results of `last`; they stay where they were computed.
-    `seen` is the handle of `seen_by`, if it is known.
+    These are the whitening, the directions of the topics, and for each block its rows of topics,
+    which stay where they were computed. The last sweep calls `topic_rows`, or `last` if it is
+    given. `seen` is the handle that `seen_by` returns, if the caller has it.
     """
     decomposition_called(method, seed)
     whitened = core_there(rows, whiten, whiten_rows, n_topics, form, seen=seen)
@@ -63,14 +64,17 @@ def sweep(
 
 
 def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) -> Any:
-    """Sweep over the slices; return the handle of the directions of topics under a whitening."""
+    """Sweep over the third moments, whitened; return the handle of the directions of the topics."""
     nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     return rows.once("rotation", solve, evidence, whitened, seed)
 
 
 def seen_by(rows: Rows) -> Any:
-    """Return the handle of moments of core words, projected on the basis, for any alpha0."""
+    """Return a handle of the moments of core words, projected on the basis.
+
+    They serve to whiten the moments for any alpha0.
+    """
     return core_there(rows, seen_through, seen_rows, Mixture())
 
 
@@ -81,14 +85,15 @@ def core_there(
     *given: Any,
     seen: Any = None,
 ) -> Any:
-    """Return a handle of `of_core(core, basis, *given)`, or of the same result by `of_rows`.
+    """Return a handle of `of_core(core, basis, *given)`, computed from the moments of core words.
 
-    `of_rows` gets core rows and document lengths in place of `core`. Both functions get the handle
+    If a worker can hold the core rows of all blocks, `of_rows` computes the same result from these
+    rows and the document lengths, which it gets in place of `core`. Both functions get the handle
     `seen` as last argument, if it is not None.
     """
     basis, known = rows.basis, () if seen is None else (seen,)
     if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
-        # do without `core_rows`, which are copies, as large as a third of all statistics
+        # avoid `core_rows`, which would copy up to a third of all statistics
         return of_core(CoreMoments.of(rows.blocks[0]), basis, *given, *known)
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
@@ -105,19 +110,22 @@ def whiten_rows(
     form: Form,
     seen: SeenMoments | None = None,
 ) -> Whitening:
-    """Compute the whitening from the core rows of all blocks."""
+    """Whiten the moments of core words, given the core rows of all blocks."""
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form, seen)
 
 
 def seen_rows(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, form: Form
 ) -> SeenMoments:
-    """Compute the moments through the basis from the core rows of all blocks."""
+    """Project the moments of core words on the basis, given the core rows of all blocks."""
     return seen_through(CoreMoments.joined(parts, lengths), basis, form)
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Make core moments from strips of the `core_rows`, and copy only products to this process."""
+    """Make the moments of core words without gathering their rows in one place.
+
+    The rows stay in strips on workers; only products with them are copied to this process.
+    """
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]
@@ -144,9 +152,9 @@ def _last_column(core: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class TensorEvidence:
-    """Sums of the third moment for one decomposition of the tensor.
+    """Sums of the whitened third moment, which is the tensor that `method` decomposes.
 
-    Raises InvalidInput if sums for two decompositions are added up.
+    Adding the sums of another method raises InvalidInput.
     """
 
     method: str
@@ -168,7 +176,7 @@ class TensorEvidence:
         return self.sums.n_topics
 
     def leading(self, n_topics: int) -> TensorEvidence:
-        """Select the evidence for fewer topics, from the leading columns of the same whitening."""
+        """Select the sums for fewer topics: those of the first columns of the same whitening."""
         return TensorEvidence(self.method, self.sums.leading(n_topics))
 
 
@@ -176,7 +184,10 @@ Evidence = TensorEvidence | GapEvidence
 
 
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """Return the evidence about topics in the slices of a block; it can be summed over blocks."""
+    """Return what the third moments of a block say about topics.
+
+    Results of several blocks can be added.
+    """
     if decomposition_called(method).needs_slices:
         slices = whitened_slices(statistics, whitening)
         return GapEvidence.of(method, whitening.n_topics, slices)
@@ -184,9 +195,10 @@ def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) ->
 
 
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
-    """Find the directions of the topics, given the evidence of all rows.
+    """Find the directions of the topics in the whitened space.
 
-    Raises NotIdentifiable if the method cannot separate the topics.
+    `evidence` is the sum over all blocks. Raises NotIdentifiable if the method cannot separate the
+    topics.
     """
     rng = np.random.default_rng(seed)
     chosen = decomposition_called(evidence.method)
@@ -200,10 +212,10 @@ def topic_rows(
     directions: Directions,
     words: int | None = None,
 ) -> TopicRows:
-    """Return (r, k) rows of the topic matrix for a block, and (r,) moment counts of its words.
+    """Return the (r, k) rows of the topic matrix for the words of a block, and their (r,) counts.
 
-    No row depends on another row. If `words` is given, return only the rows of the first `words`
-    words.
+    No row depends on another row. If `words` is given, leave out words with this number in the
+    vocabulary or a larger one.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:
@@ -214,18 +226,19 @@ def topic_rows(
 
 
 def both_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
-    """Return `topic_rows` and, in k further columns, the rows `A W O` of the second moment."""
+    """Return `topic_rows` with k further columns: rows of the topics from the second moment."""
     rows, counts = topic_rows(statistics, whitening, directions)
     second = unwhitened_rows(statistics, whitening) @ directions.vectors
     return np.hstack([rows, second]), counts
 
 
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (n, k) means of the two estimates of each topic in `both_rows`.
+    """Return the (n, k) means of the two estimates of topics that `both_rows` returns.
 
-    Each estimate is first scaled to sum 1, because the second moment gives topics up to a factor.
-    Its errors differ from those of the third moment. Measured on planted topics, the error of the
-    mean is 2 to 12% smaller than that of the third moment alone.
+    One estimate is from the third moment, the other from the second. Both are first scaled to sum
+    1, because the second moment gives topics only up to a factor. The errors of the two estimates
+    differ. So the error of their mean is 2 to 12% smaller than that of the third moment alone,
+    measured on planted topics.
 
     Examples
     --------
@@ -243,10 +256,10 @@ def fitted_on(
     basis: Basis,
     method: str,
 ) -> dict[str, Any]:
-    """Return the arguments of a fitted model that describe its statistics; no coherence yet.
+    """Return the arguments of a model that describe its statistics; coherence is still NaN.
 
-    The share of a word that was added to the vocabulary later is its share of the tokens since
-    then. All shares are scaled to sum 1.
+    The probability of a word that was added to the vocabulary later is its share of the tokens that
+    were counted since then. All probabilities are scaled to sum 1.
     """
     word_counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     C1, _, _ = lengths.constants(np.arange(basis.n_words))

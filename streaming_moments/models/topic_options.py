@@ -83,7 +83,7 @@ class TopicOptions(FitOptions):
 
     @property
     def label(self) -> str:
-        """Label from which a model gets its name."""
+        """Label of these options, which becomes part of the name of a model."""
         how = "" if self.rows == "third" else f"-{self.rows}"
         rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
         read = "" if self.alpha == "given" else f"-{self.alpha}"

@@ -1,4 +1,4 @@
-"""TopicModel: topics fitted from statistics, and inference of documents with them."""
+"""TopicModel: topics that were fitted to statistics, and inference of documents with them."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
+from streaming_moments.plots import Axes, Figure, plot_words
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
@@ -73,11 +74,13 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_SMOOTHING = 1e-3  # by default, this share of M1 is mixed into topics that read documents
-# Only the rows of a batch's words are used if the batch has few entries: fewer than the number of
-# words of the model divided by this.
+# default share of the mean distribution of words in the topics with which documents are read
+_SMOOTHING = 1e-3
+# A batch is small if it has fewer entries than the number of words of the model, divided by this.
+# Then only those rows of the topics are smoothed whose words occur in the batch.
 _FEW = 4
-# Fields that frames have as first columns, in this order, with the names that `Topics` gives them.
+# Fields of the model that are the first columns of frames and tables, in this order. The values are
+# the names that these columns have in `Topics`.
 _COLUMNS = MappingProxyType(
     {"weights": "share", "topic_bars": "bar", "npmi": "npmi", "umass": "umass"}
 )
@@ -87,24 +90,25 @@ _COLUMNS = MappingProxyType(
 class TopicModel(StoredModel):
     """Topics of a single-topic model (`alpha0 = 0`) or of latent Dirichlet allocation.
 
-    A fit orders topics by decreasing weight, so the same statistics give the same numbering;
-    `matching.numbered_like` renumbers them like an earlier model.
+    A fit orders topics by decreasing weight, so the same statistics give the same numbers;
+    `matching.numbered_like` gives topics the numbers that they have in an earlier model.
 
     Parameters
     ----------
     topics : (n, k) float64
-        Columns on the simplex: probability of each word in each topic.
+        Probability of each word in each topic; columns sum to 1.
     weights : (k,) float64
         omega, share of each topic, with sum 1.
     alpha_sum : float
         Sum of the Dirichlet parameters for reading documents; 0 is the single-topic model. It can
-        differ from `alpha0`, the parameter of the moments that the topics are fitted to.
+        differ from `alpha0`, the sum that was assumed when the topics were fitted.
     raw_topics : (n, k) float64
-        Estimated topics before the projection on the simplex.
+        Estimated topics before the projection on the simplex; entries can be negative.
     word_probabilities : (n,) float64
         M1, the probability of each word in all documents.
     spectrum, exact_spectrum : (k,) float64
-        Eigenvalues of the second moment through the basis, and exact ones, decreasing.
+        Eigenvalues of the second moment as seen through the basis, and of the exact second moment;
+        both decreasing.
     umass, npmi : (k,) float64
         Coherence of each topic; NaN if not computed.
     method : str
@@ -113,23 +117,25 @@ class TopicModel(StoredModel):
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     refined : int
-        Number of refinement rounds by the word pairs.
+        Number of rounds that refined the topics by the counts of word pairs.
     pair_weights : (k, k) float64
-        `Omega = E[theta theta']`, topic co-occurrence matrix: share of the word pairs of a document
-        that have these two topics. Rows sum to the weights, or to those before passes learned
-        alpha. Without refinement, it is the matrix of the Dirichlet distribution.
+        `Omega = E[theta theta']`, topic co-occurrence matrix: for each two topics, the share of the
+        word pairs of a document whose words have these topics. Rows sum to the weights, or to the
+        weights before passes learned alpha. Without refinement, the matrix is that of the Dirichlet
+        distribution.
     polishing : Polishing, optional
         Record of the passes over documents after the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
-        Expected L1 error of each topic, and standard error of each probability, if the statistics
-        have halves of the documents. A polished model has the bars from before its passes.
+        Expected L1 error of each topic, and standard error of the probability of each word in it,
+        if the statistics have halves of the documents. A polished model has the error bars from
+        before its passes.
     held_out : HeldOut, optional
-        Log-likelihood of the pairs of each half under topics of the other half, known if the bars
-        are.
+        Log-likelihood of the word pairs of each half of the documents under topics of the other
+        half, if the error bars are known.
     second_start : SecondStart, optional
-        Result of a second start, if topics were near-duplicates.
+        Record of a second start, which a fit makes if some topics are near-duplicates.
     alpha0_search : Alpha0Search, optional
-        Search for alpha0, if none was given.
+        Search for alpha0, if the options gave no alpha0.
     given_alpha0 : float, optional
         alpha0 that was given for the fit, if the sum of alpha was estimated.
     coherences : mapping of str to (k,) float64
@@ -159,7 +165,7 @@ class TopicModel(StoredModel):
 
     topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
-    # stores of all versions call this field "alpha0"
+    # the name of this field in stores of all versions is "alpha0"
     alpha_sum: float = field(metadata=stored_as(name="alpha0"))
     raw_topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     word_probabilities: NDArray[np.float64]
@@ -168,7 +174,7 @@ class TopicModel(StoredModel):
     umass: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     npmi: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     _: KW_ONLY
-    # stores of all versions call this field "rotation"
+    # the name of this field in stores of all versions is "rotation"
     method: str = field(metadata=stored_as(name="rotation"))
     vocabulary: str = ""
     basis: str = ""
@@ -202,7 +208,7 @@ class TopicModel(StoredModel):
     def from_topics(
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
-        """Make a model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        """Make a model of known (n, k) topics and (k,) weights, such as those of synthetic data."""
         unknown = (np.full(weights.size, np.nan),) * 4
         return cls(
             topics.copy(),
@@ -224,7 +230,7 @@ class TopicModel(StoredModel):
         rows : Rows
             Rows of statistics of documents.
         options : TopicOptions
-            Same as the arguments of `fit_by`; the fit raises the same errors.
+            Options with the meaning of the arguments of `fit_by`; the errors are also the same.
         """
         if options.alpha == "auto":
             require_halves(rows)
@@ -246,24 +252,27 @@ class TopicModel(StoredModel):
         return cls._brought(rows, made)
 
     def _completing(self, lengths: RowLengths[Lengths]) -> Self:
-        """Return the model with the `completing_alpha` for documents of these lengths."""
+        """Return the model with the sum of alpha by which documents of these lengths are read best.
+
+        See `completing_alpha`.
+        """
         topics = self.smoothed(_SMOOTHING)
         alpha = completing_alpha(topics, self.weights, self.alpha_sum, lengths.whole)
         return self.with_alpha_sum(alpha)
 
     def with_alpha_sum(self, alpha_sum: float) -> Self:
-        """Return a model that reads documents with this sum of alpha, and has the same `alpha0`."""
+        """Return a model that reads documents with this sum of alpha; `alpha0` stays the same."""
         given = self.alpha0 if self.alpha0_search is None else None
         return replace(self, alpha_sum=alpha_sum, given_alpha0=given)
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
-        """Search for alpha0 with these options, even if they give an alpha0.
+        """Search for alpha0 with these options; an alpha0 in the options is ignored.
 
         Parameters
         ----------
         rows : Rows
-            Rows of statistics of documents; without halves nothing is tried.
+            Rows of statistics of documents; if these have no halves, no value is tried.
         options : TopicOptions
             As for `fit`.
         """
@@ -271,8 +280,8 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """Return the largest bytes of the (n, k) float64 arrays that a fit's last step holds."""
-        # with refinement, the step holds arrays of a second start besides those of the first
+        """Return the bytes that a fit needs: those of the (n, k) arrays in its last step."""
+        # a fit with refinement holds arrays of a second start and those of the first start
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
         return 8 * copies * int(foundation.rows * options.topics)
@@ -285,7 +294,7 @@ class TopicModel(StoredModel):
         options: FitOptions,
         last: Callable[..., TopicRows] = topic_rows,
     ) -> Self:
-        """Fit a model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
+        """Fit topics with any `form` of the moments; `last` is the function of the last sweep."""
         return cls._brought(rows, cls._made(rows, form, options, last))
 
     @classmethod
@@ -297,14 +306,14 @@ class TopicModel(StoredModel):
         last: Callable[..., TopicRows],
         seen: Any = None,
     ) -> Any:
-        """Fit the model; return its handle."""
+        """Fit the model on workers, and return a handle of it."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last, seen)
         method = decomposition_called(options.method).name
         return rows.once("finishing", cls.finished, *swept, rows.lengths, rows.basis, method)
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
-        # copy only the model itself to this process, and only once
+        # copy to this process only the finished model, and only once
         model: Self = rows.value(made)
         return model
 
@@ -318,7 +327,7 @@ class TopicModel(StoredModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """Make the model from the topic rows of all blocks, in order: the last step of a fit."""
+        """Make the model, which is the last step of a fit, from the topic rows of all blocks."""
         rows = interleaved([rows for rows, _ in parts])
         if rows.shape[1] > whitening.n_topics:
             rows = mean_columns(rows)
@@ -363,20 +372,70 @@ class TopicModel(StoredModel):
         """
         return telling_words(self.topics, self.word_probabilities, number, by)
 
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+        labels: Sequence[str] = (),
+    ) -> list[Axes]:
+        """Draw a panel for each topic: its top words, their probabilities and error bars.
+
+        Parameters
+        ----------
+        number : int
+            Number of words of each topic.
+        names : sequence of str, optional
+            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`; by default "word"
+            and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+        labels : sequence of str, optional
+            Labels of the topics for the titles of the panels.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            The number of names differs from the words of the model, `number` is below 1, or the
+            figure is not one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = [f"word {word}" for word in range(self.n_words)] if names is None else names
+        self._require_names(called)
+        chosen = self.top_words(number)
+        titles = [
+            " ".join(filter(None, (str(topic), label, f"({share:.0%})")))
+            for topic, label, share in zip(
+                range(self.n_topics), labels or [""] * self.n_topics, self.weights, strict=True
+            )
+        ]
+        words = [[str(called[word]) for word in row] for row in chosen]
+        heights = [self.topics[row, topic] for topic, row in enumerate(chosen)]
+        bars = self.word_bars
+        errors = None if bars is None else [bars[row, topic] for topic, row in enumerate(chosen)]
+        return plot_words(titles, words, heights, errors, figure)
+
     def likelier(self, pairs: Rows, rounds: int) -> Self:
-        """Return the model after more rounds of refinement, with topics by decreasing weight.
+        """Refine the topics by more rounds, and order them by decreasing weight.
 
         Parameters
         ----------
         pairs : Rows
-            The `pair_rows` of the statistics of the fit.
+            Counts of word pairs, made by `pair_rows` from the statistics to which the model was
+            fitted.
         rounds : int
             Number of rounds, at least 1.
         """
         return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
 
     def trusted(self, halves: HalfRows) -> Self:
-        """Add error bars and held-out likelihood, from halves of the statistics of the model."""
+        """Add error bars and held-out likelihood, from the halves of the fitted statistics."""
         return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
 
     @property
@@ -396,24 +455,27 @@ class TopicModel(StoredModel):
 
     @property
     def alpha0(self) -> float:
-        """The parameter of the moments: found by `alpha0_search`, or given."""
+        """Sum of the Dirichlet parameters that the fit assumed, given or found by a search."""
         if self.alpha0_search is not None:
             return self.alpha0_search.alpha0
         return self.alpha_sum if self.given_alpha0 is None else self.given_alpha0
 
     @property
     def correlations(self) -> NDArray[np.float64]:
-        """(k, k) correlations of the shares of two topics over documents, -1 to 1."""
+        """(k, k) correlations, over documents, of the shares of two topics; from -1 to 1."""
         return correlations(self.pair_weights)
 
     @property
     def implied_alpha0(self) -> float | None:
-        """alpha0 that the word pairs imply; None if they do not show it, as after few rounds."""
+        """alpha0 that the counts of word pairs imply.
+
+        None if they do not show it, for example because the topics were refined in few rounds.
+        """
         return implied_alpha0(self.pair_weights) if self.refined >= TELLING_ROUNDS else None
 
     @property
     def captured(self) -> float:
-        """Smallest share of an eigenvalue that the basis captures; near 1 is good."""
+        """Smallest share of an eigenvalue of the moments that the basis captures; 1 is best."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     @property
@@ -439,27 +501,28 @@ class TopicModel(StoredModel):
         return self.n_topics, self.alpha0
 
     def summary(self) -> dict[str, Any]:
-        """Return topics, decomposition, coherence and captured spectrum, by name."""
+        """Return numbers about topics, decomposition, coherence and captured spectrum, by name."""
         told: dict[str, Any] = {"topics": self.n_topics, "alpha0": self.alpha0}
         told |= {"alpha_sum": self.alpha_sum, "method": self.method}
         return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Return the arrays and attributes from which `from_parts` restores the model."""
+        """Return the arrays and attributes to store; `from_parts` makes the model from them."""
         arrays, attributes = super().parts()
         if self.refined:
             return arrays, attributes
-        # leave out pair weights of the Dirichlet distribution, which the weights determine
+        # without refinement, leave out the pair weights: they are those of the Dirichlet
+        # distribution, which the weights determine
         left = {"refined", "pair_weights"}
         kept = {name: array for name, array in arrays.items() if name not in left}
         return kept, {name: value for name, value in attributes.items() if name not in left}
 
     def arrays(self) -> Arrays:
-        """Return the arrays of `parts`."""
+        """Return the arrays to store, as `parts` does."""
         return self.parts()[0]
 
     def attributes(self) -> Attributes:
-        """Return the attributes of `parts`."""
+        """Return the attributes to store, as `parts` does."""
         return self.parts()[1]
 
     def to_frame(self, names: Sequence[str] | None = None, number: int = 10) -> DataFrame:
@@ -478,7 +541,7 @@ class TopicModel(StoredModel):
         Raises
         ------
         InvalidInput
-            The numbers of names and of words of the model differ, or `number` is below 1.
+            `names` has not one name for each word of the model, or `number` is below 1.
         ModuleNotFoundError
             pandas is not installed; the message has the command that installs it.
 
@@ -503,19 +566,39 @@ class TopicModel(StoredModel):
         ordered = {name: own.pop(name) for name in _COLUMNS.values() if name in own} | own
         if names is None:
             return Columns(ordered)
+        self._require_names(names)
+        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
+        return Columns({**ordered, "words": Column.of_values(told)})
+
+    def _require_names(self, names: Sequence[str]) -> None:
+        """Raise InvalidInput unless each word of the model has a name."""
         if len(names) != self.n_words:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} given for {of_number(self.n_words, 'word')}; "
                 "give a name for each word of the model"
             )
-        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
-        return Columns({**ordered, "words": Column.of_values(told)})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:
-        """Shares, coherences, and the columns of `described`."""
+        """Values of the topics in the table that notebooks show: shares, coherences and others.
+
+        The others are the columns of `described`.
+        """
         scores = {"NPMI": self.npmi, **self.coherences}
         return {"share": self.weights, **scores, **super().shown_values}
+
+    @property
+    def rough_sentence(self) -> str:
+        """Warning about refined topics whose error bar is above 1, with a remedy; empty if none."""
+        bars = self.topic_bars
+        rough = 0 if bars is None or not self.refined else int((bars > 1).sum())
+        if not rough:
+            return ""
+        return (
+            f"{rough} of {of_number(self.n_topics, 'topic')} {'has' if rough == 1 else 'have'} an "
+            "error bar above 1, so half of the probability may be on the wrong words: fit fewer "
+            "topics, or count more documents"
+        )
 
     def described(self) -> Description:
         """Describe the topics: shares, error bars, refinement, held-out score and polishing."""
@@ -533,8 +616,8 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
-            # Do not show the implied alpha0 beside one that a search found. A few rounds hardly
-            # change Omega, so the two numbers would contradict each other.
+            # Do not show the implied alpha0 if a search found an alpha0. A few rounds of refinement
+            # hardly change the pair weights, so the two numbers would contradict each other.
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
@@ -563,7 +646,7 @@ class TopicModel(StoredModel):
         npmi: NDArray[np.float64],
         **others: NDArray[np.float64],
     ) -> Self:
-        """Return the model with these (k,) coherences; `others` are stored by their keys."""
+        """Return the model with these (k,) coherences; `others` are further ones, by key."""
         known = {key: values.copy() for key, values in others.items()}
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 
@@ -582,12 +665,13 @@ class TopicModel(StoredModel):
         batch : CountBatch
             (documents, n) counts on the model's vocabulary.
         smoothing : float
-            Share of M1 mixed into each topic, so that no single word excludes a topic.
+            Share of the mean distribution of words that is mixed into each topic, so that no single
+            word excludes a topic.
 
         Returns
         -------
         (documents,) int64
-            Topics; an empty document gets the topic with the largest weight.
+            Index of the topic; an empty document gets the topic with the largest weight.
 
         Raises
         ------
@@ -606,12 +690,13 @@ class TopicModel(StoredModel):
     ) -> NDArray[np.float64]:
         """Infer the topic proportions of each document.
 
-        If `alpha_sum` is 0, these are the posterior probabilities of the topics. For LDA,
+        If `alpha_sum` is 0, the proportions are the posterior probabilities of the topics. For LDA,
         "fixed-point" iterates
-        `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha_sum + c)`. This is
-        expectation maximisation of a concave function, so the limit does not depend on the start.
-        "gibbs" averages the collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the
-        second half of its iterations.
+        `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha_sum + c)`,
+        where x are the word counts of a document of c tokens, and m the topics. This is expectation
+        maximisation of a concave function, so the limit does not depend on the start. "gibbs"
+        averages the collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the second
+        half of its iterations.
 
         Parameters
         ----------
@@ -624,12 +709,13 @@ class TopicModel(StoredModel):
         iterations : int
             Largest number of iterations of the fixed point; exact number for the sampler.
         smoothing : float
-            Share of M1 mixed into each topic.
+            Share of the mean distribution of words that is mixed into each topic.
 
         Returns
         -------
         (documents, k) float64
-            Rows on the simplex; an empty document gets the weights.
+            Proportions, which sum to 1 in each row; an empty document gets the weights of the
+            topics.
 
         Raises
         ------
@@ -648,14 +734,17 @@ class TopicModel(StoredModel):
     def read(
         self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, topic and proportions of each document; see `transform`."""
+        """Return the number of known words, the topic and the proportions of each document.
+
+        See `transform` for the arguments.
+        """
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)
 
     def require_words(self, batch: CountBatch) -> None:
-        """Refuse documents with another vocabulary.
+        """Refuse documents that have another vocabulary than the model.
 
         Raises
         ------
@@ -675,20 +764,22 @@ class TopicModel(StoredModel):
     ) -> NDArray[np.float64]:
         """Mix a share of M1 into the (n, k) topics, so that all entries are positive.
 
-        Return only the rows of `words`.
+        Returns only the rows of `words`. M1 is the mean distribution of words.
         """
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
-        # a word that never occurred has M1 = 0: the floor makes its logarithm finite
+        # a word that never occurred has a mean of 0: this floor makes its logarithm finite
         mean = np.maximum(self.word_probabilities[words], 1e-12)
         return np.asarray((1 - smoothing) * self.topics[words] + smoothing * mean[:, None])
 
     def _as_read(
         self, batch: CountBatch, smoothing: float
     ) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Return documents and smoothed topics; if words are few, only the rows of these words.
+        """Return a batch and smoothed topics by which to read it.
 
-        Both give results with the same bits, because a document only uses the rows of its words.
+        If the batch has few words, these are only the rows of the topics for its words, and the
+        batch numbers its words like these rows. Results have the same bits either way, because a
+        document uses only the rows of its words.
         """
         self.require_words(batch)
         if _FEW * batch.words.size >= self.n_words:

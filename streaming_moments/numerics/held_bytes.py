@@ -1,4 +1,7 @@
-"""Bytes held by a value with arrays, for `sys.getsizeof`, which caches and Dask use."""
+"""Number of bytes that a value with arrays holds, for `sys.getsizeof`.
+
+Caches and Dask call `sys.getsizeof`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ def held_bytes(value: object) -> int:
 
 def _bytes(part: object) -> int:
     if isinstance(part, np.ndarray):
-        return part.nbytes  # of a view, count only its own data, because only these are sent
+        # count only the data of a view, not those of its base, because only the view is sent to
+        # workers
+        return part.nbytes
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
     own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__

@@ -1,4 +1,4 @@
-"""Numba kernel of the joint diagonalisation by Jacobi rotations."""
+"""Numba kernel that diagonalises several matrices jointly, by Jacobi rotations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ONE = np.uint64(1)
 def diagonalize_jointly(
     matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    """Diagonalise symmetric matrices jointly by Jacobi rotations, as far as one rotation can.
+    """Find one rotation that makes all symmetric matrices nearly diagonal, by Jacobi rotations.
 
     `matrices` (m, k, k) become `rotation' M rotation` in place, and `rotation` (k, k) is multiplied
-    from the right. Returns the number of sweeps. Each angle is the closed form of Cardoso and
-    Souloumiac, "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17
-    (1996).
+    from the right. Returns the number of sweeps over all pairs of axes. The angle of each rotation
+    is the closed form of Cardoso and Souloumiac, "Jacobi angles for simultaneous diagonalization",
+    SIAM J. Matrix Anal. Appl. 17 (1996).
     """
-    # make the same entry of all matrices contiguous, so that inner loops read memory in order
+    # put the same entry of all matrices side by side, so that inner loops read memory in order
     entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
     sweeps = _rotate(entries, rotation, tolerance, max_sweeps)
     matrices[...] = entries.transpose(2, 0, 1)

@@ -14,13 +14,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(**options: Any) -> Callable[[F], F]:
-    """Compile a function by `numba.njit`, serial and without the interpreter lock.
+    """Compile a function by `numba.njit`, for one thread and without the interpreter lock.
 
-    The caller allocates the arrays that a kernel fills, because an allocation or a returned array
-    takes as long to compile as a loop or two. Arguments of another dtype, order or writeability
-    cause another compilation.
+    Callers have to allocate the arrays that a kernel fills: an allocation or a returned array in
+    the kernel would take as long to compile as a loop or two. Arguments of another dtype, order or
+    writeability cause another compilation.
     """
-    # leave out the wrapper for calls from C: it takes a tenth of the compile time, and is not used
+    # do not compile the wrapper for calls from C: it takes a tenth of the compile time, and is not
+    # used
     chosen: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, **options}
     compiled: Callable[[F], F] = njit(**chosen)
     return compiled

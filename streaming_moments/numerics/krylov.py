@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE = 1e-10  # directions smaller than this share of the largest eigenvalue are rounding
+# a new direction shorter than this share of the largest eigenvalue is a rounding error
+_NEGLIGIBLE = 1e-10
 
 
 def leading_eigenpairs(
@@ -27,9 +28,9 @@ def leading_eigenpairs(
 
     product : multiplies an (n, m) float64 array by the symmetric matrix
     start : (n, k) float64, orthonormal start vectors; better ones need fewer blocks
-    tolerance : the search stops when another block increases none of the `settled` eigenvalues by
-        more than this share
-    most_blocks : largest number of products, including the first
+    tolerance : the search stops if one more block increases none of the `settled` largest
+        eigenvalues by more than this share
+    most_blocks : largest number of products with a block of vectors, including the first
     settled : number of leading eigenvalues that must converge; by default all k
 
     Examples
@@ -42,7 +43,7 @@ def leading_eigenpairs(
     """
     n, number = start.shape
     most = min(most_blocks, n // number)
-    # use column-major order, so that unused columns take no memory and nothing is copied
+    # column-major order: columns that are never used take no memory, and nothing is copied
     held = np.empty((n, most * number), order="F")
     space, block = held[:, :0], start
     projected = np.empty((0, 0))
@@ -58,7 +59,8 @@ def leading_eigenpairs(
         settling = (values - before)[:settled] <= tolerance * values[:settled]
         if blocks == most or np.all(settling):
             break
-        # keep only new directions above rounding errors; others would not be orthogonal to the rest
+        # keep only new directions larger than rounding errors; others would not be orthogonal to
+        # `space`
         rest = images - space @ np.vstack([inner, own])
         left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
         left = left[:, sizes > _NEGLIGIBLE * values[0]]

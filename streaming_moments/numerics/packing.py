@@ -56,10 +56,10 @@ def frobenius_weights(order: int) -> NDArray[np.float64]:
 
 
 def tensor_places(size: int, order: int) -> NDArray[np.intp]:
-    """Return the index of each entry of a symmetric tensor among its packed entries.
+    """Return, for each entry of a symmetric tensor, its index among the packed entries.
 
-    The result is (size, ..., size). The packed entries are those with `a <= b <= c ...`, in order
-    of their indices.
+    The result is (size, ..., size), with `order` axes. The packed entries are those with indices
+    `a <= b <= c ...`, in ascending order of these indices.
 
     Examples
     --------

@@ -12,7 +12,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array in C order, as a read-only view.
 
     A kernel is compiled for each combination of argument types. Writeable and read-only arrays have
-    different types, so kernels get only read-only inputs.
+    different types. If all inputs are read-only, a kernel is compiled only once.
 
     Examples
     --------

@@ -15,9 +15,9 @@ def relevance(
     """Return the relevance of each word for each topic (Sievert and Shirley 2014, eq. 1).
 
     It is `lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)`, as (n, k) float64, and `-inf` for
-    words that the topic or the corpus never uses. `topics` are (n, k) columns on the simplex, and
-    `word_probabilities` are (n,) M1. `weight` is lambda in [0, 1]: 1 ranks by probability, 0 by
-    lift.
+    words that the topic or the corpus never uses. `topics` are (n, k) with a distribution over
+    words in each column, and `word_probabilities` are the (n,) probabilities of the words in the
+    corpus. `weight` is lambda in [0, 1]: 1 ranks by probability, 0 by lift.
 
     Examples
     --------
@@ -32,8 +32,8 @@ def relevance(
     return np.where(used, weight * logs + (1 - weight) * lift, -np.inf)
 
 
-# Values of lambda by name. With 0.6, the words chosen are as coherent as the most probable words,
-# and fewer topics share them.
+# Values of lambda in `relevance`, by the name of the ranking. The words chosen with 0.6 are as
+# coherent as the most probable words, and fewer topics share them.
 WEIGHTS = {"relevance": 0.6, "probability": 1.0, "lift": 0.0}
 
 
@@ -45,7 +45,7 @@ def telling_words(
 ) -> NDArray[np.int64]:
     """Return the (k, number) most descriptive words of (n, k) topics.
 
-    Raises InvalidInput for an unknown ranking.
+    `by` is the name of the ranking. Raises InvalidInput if it is unknown.
 
     Examples
     --------
@@ -65,7 +65,9 @@ def telling_words(
 
 
 def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Return the (k, number) words with the highest (n, k) scores, best first, ties by word.
+    """Return the indices (k, number) of the words with the highest (n, k) scores, best first.
+
+    Of two words with the same score, the one with the lower index comes first.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     """
     if not 0 < number < len(scores):
         return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
-    # do not sort all words if few are needed
+    # find the lowest score to return first, so that only the words above it have to be sorted
     least = np.partition(scores, len(scores) - number, axis=0)[len(scores) - number]
     found = np.empty((scores.shape[1], number), dtype=np.int64)
     for topic, column in enumerate(scores.T):

@@ -20,6 +20,7 @@ def run_sums(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int6
     """
     sums = np.zeros(starts.size - 1, dtype=np.int64)
     full = starts[:-1] < starts[1:]
-    # sum in 64 bits, and leave out empty runs, for which reduceat would return the next entry
+    # sum in 64 bits; leave out empty runs, for which `reduceat` would return the first value of the
+    # next run
     sums[full] = np.add.reduceat(values, starts[:-1][full], dtype=np.int64) if full.any() else 0
     return sums

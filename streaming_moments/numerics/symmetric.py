@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum an (n, n, n) tensor with its first index at the first, second and third place.
+    """Sum three copies of an (n, n, n) tensor, with its first index in each of the three places.
 
     The tensor is symmetric in the other two indices, so the sum is symmetric in all three.
     """

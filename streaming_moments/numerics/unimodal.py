@@ -1,4 +1,4 @@
-"""Unimodal: maximum of a sequence that increases, then decreases, with the fewest evaluations."""
+"""Unimodal: find the maximum of a sequence that rises, then falls, with few evaluations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:
-    """Find the largest of `number` values that increase, then decrease, by a Fibonacci search.
+    """Find the largest of `number` values that rise, then fall, by a Fibonacci search.
 
     Returns the index of the largest value, the first one if several are equal. Both of its
     neighbours are evaluated, and each value at most once.

@@ -1,1 +1,1 @@
-"""Printing: models by `repr` and as HTML tables, plurals, remedies, numbers."""
+"""Printing: `repr` and HTML tables of models, plurals, numbers, and remedies of errors."""

@@ -1,4 +1,4 @@
-"""What to install if a package of an extra is missing."""
+"""Message that says what to install if a package of an optional extra is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as HTML tables, for notebooks, which would show raw arrays otherwise."""
+"""Values as HTML tables, for notebooks; without these, notebooks would show raw arrays."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""Finds the known name that an unknown one may mean, for messages that suggest it."""
+"""Find the known name that an unknown name may mean, for messages that suggest it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# A guess needs at least this similarity: that of two names of eight letters, with two letters
-# swapped. Most guesses of lower similarity were wrong.
+# A name is suggested only if its similarity is at least this, as for two names of eight letters
+# that differ by two swapped letters. Most suggestions of lower similarity were wrong.
 _ALIKE = 0.75
-_SHORTEST = 3  # a name needs this many letters to suggest a longer name that begins or ends with it
+# an unknown name needs this many letters before a longer name that begins or ends with it is
+# suggested
+_SHORTEST = 3
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another name; None if none is near.
+    """Return the known name that is most like the given name; None if no known name is near.
 
-    A longer name that begins or ends with the other is near. Dashes before options and slashes
-    around paths are ignored.
+    A known name is also near if it begins or ends with the given one. Dashes before options and
+    slashes around paths are ignored.
 
     Examples
     --------
@@ -32,13 +34,7 @@ def nearest(given: str, known: Iterable[str]) -> str | None:
 
 
 def guess(given: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return a question whether the nearest known name was meant, or `otherwise` if none is near.
-
-    Examples
-    --------
-    >>> guess("topcis", ["seed", "topics"]), guess("fish", ["seed"], "only seed")
-    ("did you mean 'topics'?", 'only seed')
-    """
+    """Ask whether the nearest known name was meant; return `otherwise` if none is near."""
     near = nearest(given, known)
     return otherwise if near is None else f"did you mean {near!r}?"
 

@@ -1,4 +1,4 @@
-"""Numbers in pages and messages: they are short, but different numbers never look alike."""
+"""Numbers in pages and messages: short texts that differ if the numbers differ."""
 
 from __future__ import annotations
 

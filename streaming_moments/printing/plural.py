@@ -1,14 +1,8 @@
-"""Plurals of nouns after a number."""
+"""Nouns after a number, in the singular or plural."""
 
 
 def plural(number: int, noun: str) -> str:
-    """Return the form of a noun after a number.
-
-    Examples
-    --------
-    >>> plural(1, "shard"), plural(0, "shard")
-    ('shard', 'shards')
-    """
+    """Return the singular or plural of a noun, as it follows a number."""
     return noun if number == 1 else f"{noun}s"
 
 
@@ -24,11 +18,5 @@ def of_number(number: int, noun: str) -> str:
 
 
 def agreeing(number: int, one: str, more: str) -> str:
-    """Return a number with the words after it, which agree with it.
-
-    Examples
-    --------
-    >>> agreeing(1, "row was clipped", "rows were clipped")
-    '1 row was clipped'
-    """
+    """Return a number, then the words that agree with it: `one` after 1, otherwise `more`."""
     return f"{number:,} {one if number == 1 else more}"

@@ -1,4 +1,4 @@
-"""Remedies of errors: what to do, with options named as Python, the command line or HTTP does."""
+"""Remedies of errors: say what to do, and name options as in Python, commands or HTTP."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Spell: TypeAlias = Callable[[str, str, str], str]
 
-ANY = "option"  # replaces the name of the command if several commands have the option
+ANY = "option"  # stands for the name of the command if several commands have the option
 
 
 @runtime_checkable
 class Sayable(Protocol):
-    """Text whose options are named as in Python, on the command line or in HTTP."""
+    """Text that can name options as in Python, as on the command line, or as in HTTP."""
 
     def said(self, spell: Spell) -> str: ...
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """Text that names options and commands.
+    """Text that says what to do after an error; options and commands in it can be named as needed.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class Remedy:
         for one that several commands have, `{create.kind:edges}` for one with a value, and
         `{update}` for a command.
     values : mapping
-        Values of other fields. Remedies and errors among them are written by the same `spell`.
+        Values of the other fields of the format string. If a value is a remedy or an error, its
+        options are named in the same way.
 
     Examples
     --------
@@ -46,7 +47,7 @@ class Remedy:
     values: Mapping[str, Any]
 
     def said(self, spell: Spell) -> str:
-        """Return the text; `spell(command, option, value)` names options and commands."""
+        """Return the text; `spell(command, option, value)` writes the names in it."""
         parts = []
         for literal, name, form, _ in Formatter().parse(self.text):
             parts.append(literal)
@@ -69,10 +70,9 @@ def remedy(text: str, /, **values: Any) -> Remedy:
 
 
 def in_words(spell: Spell, problem: object = "", *remedies: Sayable | str) -> str:
-    """Join the problem and its remedies, with options written by `spell`.
+    """Join the text of a problem and of its remedies; `spell` writes the names of options.
 
-    The first text, the problem, is printed unchanged; a later text is the format string of a
-    `Remedy`.
+    The problem is printed unchanged. A remedy that is a text is the format string of a `Remedy`.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def of_commands(command: str, option: str, value: str) -> str:
 
 
 _ALONE = "as documents of their own"
-# Options, and what replaces them for estimators, which have no store.
+# For options of stores: what replaces each of them in estimators, which have no store.
 _IN_MEMORY = MappingProxyType(
     {
         "core": "vocabulary",
@@ -112,7 +112,7 @@ _IN_MEMORY = MappingProxyType(
         "halves": "halves=True",
     }
 )
-# Options, and what replaces them for statistics and their fits.
+# For options of stores: what replaces each of them in functions on statistics.
 _OF_ARGUMENTS = MappingProxyType(
     {
         "max_topics": "max_topics of Basis.from_pilot",

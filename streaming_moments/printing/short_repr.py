@@ -1,4 +1,4 @@
-"""The `repr` of values that hold arrays, many items or many options: one short line."""
+"""One short line as the `repr` of values that hold arrays, many items or many options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 LINE = 100  # largest number of characters of a repr
-_FEW = 6  # collections with more items are printed as their number of items
+_FEW = 6  # of a collection with more items, only their number is printed
 _LONG = 60  # texts with more characters are cut
 
 
@@ -44,15 +44,7 @@ def short_repr(value: Any) -> str:
 
 
 def in_a_line(name: str, parts: Iterable[str]) -> str:
-    """Format a call of a name, with as many parts as fit into a line.
-
-    Examples
-    --------
-    >>> in_a_line("Drawn", ["3 rows", "of 2 numbers"])
-    'Drawn(3 rows, of 2 numbers)'
-    >>> len(in_a_line("Drawn", ["a part"] * 40)) <= LINE
-    True
-    """
+    """Format a call of `name` in one line, with as many of the `parts` as fit."""
     every = list(parts)
     whole = f"{name}({', '.join(every)})"
     while len(whole) > LINE and every:
@@ -62,7 +54,7 @@ def in_a_line(name: str, parts: Iterable[str]) -> str:
 
 
 def _is_plain_equal(value: Any, default: Any) -> bool:
-    # compare texts, because NaN is not equal to itself
+    # compare by text, because NaN is not equal to itself
     return isinstance(value, str | int | float | tuple) and repr(value) == repr(default)
 
 

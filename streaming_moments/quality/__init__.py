@@ -1,4 +1,4 @@
-"""Quality of models: coherence, agreement, prediction, changes of topics, drift."""
+"""Quality of models: coherence, prediction, agreement, changes of topics, and drift of the data."""
 
 from typing import TYPE_CHECKING
 

@@ -9,12 +9,13 @@ from streaming_moments.errors import InvalidInput
 
 
 def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
-    """Return how well two assignments of the same documents agree, whatever the topic numbers.
+    """Return how well two assignments of the same documents to topics agree.
 
-    Let n_ij be the number of documents in cluster i of one assignment and cluster j of the other.
-    Let a_i and b_j be its sums over j and over i, and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) /
-    C(n, 2)`. The index is `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
-    (Hubert and Arabie 1985, eq. 5).
+    The numbers of the topics do not matter. Let n_ij be the number of documents in topic i of one
+    assignment and topic j of the other. Let a_i and b_j be the sums of n_ij over j and over i, n
+    the number of documents, and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`. The index is
+    `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)` (Hubert and Arabie
+    1985, eq. 5).
 
     Parameters
     ----------
@@ -24,12 +25,13 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     Returns
     -------
     float
-        1 for equal partitions, about 0 for independent ones, at least -1.
+        1 if both assignments group the documents alike, about 0 if they are independent; at least
+        -1.
 
     Raises
     ------
     InvalidInput
-        The numbers of documents differ, or are 0.
+        The assignments have different numbers of documents, or none.
 
     Examples
     --------
@@ -48,11 +50,11 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
     expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
     largest = (apart + other) / 2
-    # `largest` equals `expected` if both partitions have one cluster, or if each document is alone
-    # in both. Such partitions are equal.
+    # `largest` equals `expected` only if both assignments have a single topic, or if both give each
+    # document a topic of its own. Such assignments are equal.
     return (together - expected) / (largest - expected) if largest != expected else 1.0
 
 
 def _pairs(sizes: NDArray[np.int64]) -> int:
-    """Return the number of pairs inside clusters of these sizes."""
+    """Return the number of pairs of documents in the same cluster, given the sizes of clusters."""
     return sum(size * (size - 1) // 2 for size in sizes.tolist())

@@ -1,4 +1,4 @@
-"""Clusters: match components of a mixture to those of an earlier one; measure their moves."""
+"""Clusters: match components of a mixture to those of an earlier one, and measure their moves."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.states import Clusters
 from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
 
-_FLAT = 1e-12  # axes shorter than this share of the largest coordinate of means are rounding errors
+# an axis shorter than this share of the largest coordinate of a mean is a rounding error
+_FLAT = 1e-12
 
 
 @dataclass(frozen=True)
 class ClusterMove:
-    """Distance between the means of a component in two models.
+    """Distance between the means of the same component in two models, in three units.
 
     length : in the unit of the rows
     spreads : in standard deviations of the component along the move, averaged over both models
-    bars : in error bars of the mean, by the larger bar of both models; NaN if no bar is known
+    bars : in error bars of the mean, the larger one of both models; NaN if neither model has error
+        bars
     """
 
     length: float
@@ -34,8 +36,9 @@ class Plane:
     """Plane along the two directions in which the means of components vary most.
 
     centre : (d,) float64, mean of all rows
-    axes : (d, 2) float64, orthonormal, the widest first; the second is zero if d is 1
-    shares : (2,) float64, shares of the variance between the means
+    axes : (d, 2) float64, orthonormal; the means vary most along the first. The second is zero if d
+        is 1
+    shares : (2,) float64, share of each axis in the variance between the means
     """
 
     centre: NDArray[np.float64]
@@ -47,7 +50,7 @@ class Plane:
         return np.asarray((means - self.centre) @ self.axes)
 
     def ellipses(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (k, 3) ellipses of one standard deviation in the plane.
+        """Return the ellipse of one standard deviation of each component in the plane, as (k, 3).
 
         An ellipse is given by half its longer axis, half its shorter axis, and the angle in radians
         from the first axis of the plane to its longer axis. Variances are (k, 1) or (k, d) float64,
@@ -73,14 +76,14 @@ def compare_clusters(
     means and the mean of their variances: `2 Phi(D / 2) - 1` for means D standard deviations apart,
     exact for equal variances. Two components match in one of three cases:
 
-    - this distance is within the rule;
+    - this distance is at most `rule.furthest`;
     - their means are no further apart than their error bar;
     - their means are no further apart than half of the distance from either to any other mean of
       its own model. This recognises a component that moved far.
 
-    Mixes of components are not considered.
+    Unlike for topics, splits and merges are not considered.
 
-    Raises InvalidInput for means of different numbers of dimensions.
+    Raises InvalidInput if the models have different numbers of dimensions.
 
     Examples
     --------
@@ -102,8 +105,8 @@ def compare_clusters(
 def furthest_move(before: Clusters, after: Clusters) -> float:
     """Return the largest distance between matched means, in standard deviations of the component.
 
-    Components are matched as by `compare_clusters`, but without a limit of distance. Raises
-    InvalidInput for means of different numbers of dimensions.
+    Components are matched as in `compare_clusters`, but at any distance. Raises InvalidInput if the
+    models have different numbers of dimensions.
 
     Examples
     --------
@@ -119,8 +122,9 @@ def furthest_move(before: Clusters, after: Clusters) -> float:
 def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterMove:
     """Return how far a matched component moved.
 
-    The error bar is the larger of the bars before and after. If only rows were added, the
-    difference of the two estimates has no larger error than the earlier estimate.
+    The error bar is the larger one of the error bars of the mean in both models. If the later model
+    was fitted to the same rows and some more, the difference of the two means has no larger error
+    than the earlier mean.
     """
     step = after.means[pair.after] - before.means[pair.before]
     variances = (before.variances[pair.before] + after.variances[pair.after]) / 2
@@ -131,7 +135,7 @@ def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterM
 
 
 def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) -> Plane:
-    """Return the plane of the two leading principal directions of the weighted means.
+    """Return the plane of the two leading principal directions of the weighted means of components.
 
     If the means lie on a line or a point, coordinate axes replace the missing directions. The
     largest entry of each axis is positive, so that maps of successive models do not flip. Means are
@@ -170,7 +174,10 @@ def _lone(clusters: Clusters) -> NDArray[np.float64]:
 
 
 def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
-    """Return (k, m) distances of means in standard deviations, from the mean of both variances."""
+    """Return the (k, m) distances between the means of two models, in standard deviations.
+
+    For each pair of components, the variance is the mean of both variances.
+    """
     if before.means.shape[1] != after.means.shape[1]:
         raise InvalidInput(
             f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
@@ -182,17 +189,20 @@ def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
 
 
 def _variations(apart: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return total variations of normal distributions, from distances in standard deviations."""
+    """Return the total variation between two normal distributions of equal variance.
+
+    `apart` is the distance of their means in standard deviations.
+    """
     from scipy.special import erf
 
     return np.asarray(erf(apart / np.sqrt(8)))
 
 
 def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (n,) lengths of (n, d) steps in standard deviations."""
+    """Return the (n,) lengths of (n, d) steps, in standard deviations along each step."""
     return np.asarray(np.sqrt((np.square(steps) / variances).sum(axis=1)))
 
 
 def _bars(clusters: Clusters) -> NDArray[np.float64]:
-    """Return (k,) error bars; if unknown, a negative number, which is below any distance."""
+    """Return (k,) error bars; for unknown ones a negative number, below any distance."""
     return np.full(clusters.number, -1.0) if clusters.bars is None else clusters.bars

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import NormalDist
 
-BARS = 2.0  # differences exceed noise above this many standard errors; by chance, one in 22 does
-# Of pages without a trend, this share names a largest change by chance.
+# a difference exceeds noise if it is above this many standard errors; by chance, one in 22 is
+BARS = 2.0
+# Probability that a page names a largest change by chance, although there is no trend.
 _BY_CHANCE = 0.05
 
 
 def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
-    """Whether a difference exceeds noise: two of its standard errors.
+    """Whether a difference exceeds noise: it is above two of its standard errors.
 
-    The limit is higher for the largest of `several` differences, so that in 19 of 20 cases none of
-    them exceeds it by chance (Bonferroni). With an unknown bar, None or NaN, the result is False.
+    If `step` is the largest of `several` differences, the limit is higher, so that in 19 of 20
+    cases none of them exceeds it by chance (Bonferroni). If the standard error `bar` is unknown,
+    None or NaN, the result is False.
 
     Examples
     --------
@@ -29,7 +31,7 @@ def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
 
 
 def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int | None:
-    """Return the index of the largest difference beyond noise, or None.
+    """Return the index of the largest difference that exceeds noise; None if none does.
 
     Examples
     --------
@@ -42,12 +44,9 @@ def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int 
 
 
 def bar_of_difference(one: float | None, other: float | None) -> float | None:
-    """Return the standard error of a difference of independent values; None if one is unknown.
+    """Return the standard error of the difference of two independent values, from theirs.
 
-    Examples
-    --------
-    >>> bar_of_difference(0.03, 0.04), bar_of_difference(None, 0.04)
-    (0.05, None)
+    Returns None if one of them is unknown.
     """
     if one is None or other is None:
         return None

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Drift:
-    """Four measures of whether vocabulary, basis and model still fit the data.
+    """Four measures of whether vocabulary, basis and model of a store still fit the data.
 
     Parameters
     ----------
     captured : float or None
-        Smallest share of a leading eigenvalue of the second moment that the basis captures; well
-        below 1 it misses a topic. None if not computed.
+        Smallest share of a leading eigenvalue of the second moment that the basis captures. If it
+        is well below 1, the basis misses a topic. None if not computed.
     outside_share : float or None
         Share of tokens outside the vocabulary; None without tokens.
     effective_documents : float
-        `1 / W3`: below a few hundred, some long documents dominate the third moment.
+        Effective number of documents in the third moment, `1 / W3`. If it is below a few hundred,
+        some long documents dominate this moment.
     pair_distance : float or None
-        Total variation between the pair distributions of two states, 0 to 1; None if they cannot be
-        compared.
+        Total variation, 0 to 1, between the distributions of word pairs in two states of a store;
+        None if these cannot be compared.
     """
 
     captured: float | None
@@ -29,7 +30,7 @@ class Drift:
     pair_distance: float | None
 
 
-_BOUNDED = {  # name of each measure, and whether its bound is a minimum
+_BOUNDED = {  # for each measure: its name, and whether its bound is a minimum
     "captured": ("captured spectrum", True),
     "outside_share": ("share outside the vocabulary", False),
     "effective_documents": ("effective number of documents", True),
@@ -39,7 +40,7 @@ _BOUNDED = {  # name of each measure, and whether its bound is a minimum
 
 @dataclass(frozen=True)
 class DriftBounds:
-    """Bounds of drift; None sets no bound.
+    """Bounds on the measures of drift; None sets no bound.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class DriftBounds:
     effective_documents : float, optional
         Smallest effective number of documents.
     pair_distance : float, optional
-        Largest total variation between pair distributions.
+        Largest total variation between the distributions of word pairs in two states.
     """
 
     captured: float | None = None
@@ -59,7 +60,7 @@ class DriftBounds:
     pair_distance: float | None = None
 
     def passed_by(self, drift: Drift) -> tuple[str, ...]:
-        """Describe the measures that are beyond their bounds; unknown values never are.
+        """Describe the measures that are beyond their bounds; an unknown measure never is.
 
         Examples
         --------

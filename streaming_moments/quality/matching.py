@@ -1,4 +1,4 @@
-"""Matching: pairs of topics of a new and an earlier model, and their numbers."""
+"""Matching: pair topics of a new model with those of an earlier one, and number them alike."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 
 class Numbered(Protocol):
-    """Model whose topics or states can be renumbered."""
+    """Model whose topics or states can be put in another order."""
 
     @property
     def n_topics(self) -> int:
         """Number of topics."""
 
     def reordered(self, order: NDArray[np.int64], /) -> Self:
-        """Return the model with topics in another order: topic j is the old `order[j]`."""
+        """Return the model with its topics in another order: topic j is the old `order[j]`."""
 
 
 M = TypeVar("M", bound=Numbered)
@@ -30,14 +30,14 @@ M = TypeVar("M", bound=Numbered)
 
 @dataclass(frozen=True)
 class MatchingRule:
-    """Rule for when two topics are the same, and when a topic is a mix of two.
+    """Rule for when topics of two models are the same, and when a topic is a mix of two others.
 
     Parameters
     ----------
     furthest : float
-        Largest total variation between equal topics, 0 to 1.
+        Largest total variation between two topics that count as the same, 0 to 1.
     nearer : float
-        Difference by which a mix must be nearer to a topic than the topic's match, 0 to 1.
+        Amount by which a mix has to be nearer to a topic than the topic that matches it, 0 to 1.
     least_share : float
         Smallest share of each part of a mix, 0 to 0.5.
 
@@ -59,10 +59,10 @@ class MatchingRule:
 
 @dataclass(frozen=True)
 class KeptTopic:
-    """Topic of both models: its number in each, and the total variation between both versions.
+    """Topic that both models have: its number in each, and the total variation between both.
 
-    `moved` says whether this distance exceeds the topic's error bar (see `with_moves`); None if no
-    bar is known.
+    `moved` says whether this distance exceeds the error bar of the topic (see `with_moves`); None
+    if no error bar is known.
     """
 
     before: int
@@ -73,7 +73,10 @@ class KeptTopic:
 
 @dataclass(frozen=True)
 class LoneTopic:
-    """Topic of only one model; nearest topic of the other, and total variation between the two."""
+    """Topic of only one model, with the nearest topic of the other model, and their distance.
+
+    The distance is the total variation between the two.
+    """
 
     topic: int
     nearest: int
@@ -87,7 +90,8 @@ class MixedTopic:
     whole, parts : number of the topic, and numbers of the two topics of the other model
     share : share of the first part in the mix; the second part has the rest
     distance : total variation between the topic and the mix
-    alone : total variation between the topic and its match, or, if it has none, the nearer part
+    alone : total variation between the topic and the topic that matches it or, if none does, the
+        nearer part
     """
 
     whole: int
@@ -101,16 +105,18 @@ class MixedTopic:
 class TopicMatching:
     """Matching of the topics of a new model with those of an earlier one.
 
-    A topic that was split or merged can also be in `kept`: the numbers follow the best pairs, and
-    splits and merges explain the rest.
+    Topics are first matched in pairs, by which the new ones get the numbers of the earlier ones.
+    Splits and merges then explain topics without a pair. So a topic that was split or merged can
+    also be in `kept`, in a pair with one of its two parts.
 
     Parameters
     ----------
     kept : tuple of KeptTopic
-        Pairs with the least sum of distances, without pairs that are too far apart, ordered by
-        `before`.
+        Pairs of an earlier and a later topic. They are matched so that the sum of distances is
+        least; pairs that are too far apart are left out. Ordered by the number of the earlier
+        topic.
     gone, born : tuple of LoneTopic
-        Earlier topics without a pair, and later topics without a pair.
+        Earlier topics that match no later topic, and later topics that match no earlier one.
     split : tuple of MixedTopic
         Earlier topics that are a mix of two later topics; one of these, or both, have no match.
     merged : tuple of MixedTopic
@@ -132,13 +138,13 @@ def match_topics(
     Parameters
     ----------
     before, after : (n, k) and (n, m) float64
-        Columns on the simplex.
+        Probability of each word in each topic.
 
     Returns
     -------
     (min(k, m),) int64, int64, float64
-        Column before (increasing), column after, and the total variation between the two: half the
-        L1 distance, 0 to 1.
+        For each pair, the number of the topic in `before` (increasing), its number in `after`, and
+        the total variation between the two topics: half the L1 distance, 0 to 1.
 
     Raises
     ------
@@ -163,9 +169,9 @@ def compare_topics(
     Parameters
     ----------
     before, after : (n, k) and (n, m) float64
-        Columns on the simplex, on the same words (see `on_all_words`).
+        Probability of each word in each topic, for the same words (see `on_all_words`).
     rule : MatchingRule
-        Rule for equal topics.
+        Rule for when two topics are the same.
 
     Raises
     ------
@@ -192,15 +198,10 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Match topics so that the sum of their (k, m) total variations is least, without mixes.
+    """Match topics of two models by the (k, m) distances between them, without splits and merges.
 
-    `one` says which pairs can be one topic. Other pairs are left out.
-
-    Examples
-    --------
-    >>> found = paired(np.array([[0.9, 0.1], [0.8, 0.7]]), np.array([[1, 1], [0, 1]], dtype=bool))
-    >>> [(pair.before, pair.after) for pair in found.kept], found.gone[0].topic, found.born[0].topic
-    ([(0, 1)], 1, 0)
+    The sum of the distances of all pairs is least. `one` says which pairs can be the same topic;
+    other pairs are left out.
     """
     rows, columns = _assigned(distances)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
@@ -216,11 +217,12 @@ def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatch
 
 
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
-    """Give matched topics their earlier numbers; return the model and the renumbered matching.
+    """Give matched topics the numbers that they have in the earlier model.
 
-    Other topics get the free numbers in the order of the model. If there are fewer topics than
-    before, some earlier numbers no longer exist. A matched topic whose earlier number does not
-    exist gets a free number.
+    Returns the later model with these numbers, and the matching with the new numbers. Topics
+    without a match get the remaining numbers, in the order of the later model. If the later model
+    has fewer topics than the earlier one, a matched topic can have an earlier number that no longer
+    exists. It also gets one of the remaining numbers.
 
     Examples
     --------
@@ -261,12 +263,12 @@ def on_all_words(
     after: NDArray[np.float64],
     after_words: Vocabulary,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Map topics of two vocabularies to columns of equal length, with the same total variations.
+    """Map topics over two vocabularies to the same rows, so that they can be compared.
 
-    Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) columns on the
-    simplex. Each common word has a row. The words of only one vocabulary are summed in one row,
-    which is zero for topics of the other vocabulary. Distances are then the same as over the union
-    of the words.
+    Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) distributions over
+    words. Each word that is in both vocabularies has a row. For each vocabulary, the words that
+    only it contains are summed in one row, which is zero for topics of the other vocabulary. The
+    total variations between topics are then the same as over all words of the two vocabularies.
 
     Examples
     --------
@@ -290,9 +292,9 @@ def best_mix(
     """Find the share w in [0, 1] for which `w one + (1 - w) other` is nearest to a topic.
 
     Returns w, and the total variation between this mix and the topic. `topic`, `one` and `other`
-    are (n,) float64 on the simplex. `sum |topic - other - w (one - other)|` is convex and piecewise
-    linear in w. So its minimum is at the median of `(topic - other) / (one - other)`, weighted by
-    `|one - other|`.
+    are (n,) float64 distributions over words. `sum |topic - other - w (one - other)|` is convex and
+    piecewise linear in w. So its minimum is at the median of `(topic - other) / (one - other)`,
+    weighted by `|one - other|`.
 
     Examples
     --------
@@ -313,7 +315,7 @@ def best_mix(
 
 
 def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows and columns of the pairs with the least sum of distances."""
+    """Match rows and columns in pairs so that the sum of the distances is least; return both."""
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)
@@ -321,15 +323,16 @@ def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, m) total variations between topics."""
+    """Return the (k, m) total variations between the topics of two models."""
     if len(before) != len(after):
         raise InvalidInput(
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
             "of one vocabulary"
         )
-    # go column by column: (n, k, m) numbers would not fit in memory for large vocabularies
+    # take one topic at a time: (n, k, m) numbers would not fit in memory for large vocabularies
     found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
-    return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding can exceed 1
+    # because of rounding, a distance can exceed 1
+    return np.asarray(np.minimum(np.stack(found), 1.0))
 
 
 def _lone(topics: Iterable[int], distances: NDArray[np.float64]) -> tuple[LoneTopic, ...]:
@@ -348,7 +351,10 @@ def _mixed(
     distances: NDArray[np.float64],
     rule: MatchingRule,
 ) -> tuple[MixedTopic, ...]:
-    """Find topics that are a mix of two others, if one of these, or both, have no match."""
+    """Find topics that are a mix of two topics of the other model.
+
+    At least one of the two parts must have no match.
+    """
     found = []
     for whole, topic in enumerate(wholes.T):
         own = [partners[whole]] if whole in partners else []

@@ -1,4 +1,4 @@
-"""Moves: topics that changed by more than their error bars."""
+"""Moves: find topics that changed by more than their error bars."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
-    """Mark the pairs of a matching whose topic moved by more than its error bar.
+    """Mark the pairs of a matching in which the topic moved by more than its error bar.
 
-    The error bar is the larger of the bars before and after. If only documents were added, the
-    difference of the two estimates has no larger error than the earlier estimate. Topic numbers are
-    those of the models. If neither model has bars, nothing is marked.
+    The error bar is the larger one of those of the topic in both models. If the later model was
+    fitted to the same documents and some more, the difference of the two topics has no larger error
+    than the earlier topic. The topic numbers in `matching` must be those of the two models. If
+    neither model has error bars, no pair is marked.
 
     Examples
     --------
@@ -38,6 +39,7 @@ def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMat
             return bool(cluster_move(one, two, pair).bars > 1)
         places = zip(both, (pair.before, pair.after), strict=True)
         bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
-        return 2 * pair.distance > bar  # bars are for the L1 distance, which is twice `distance`
+        # error bars are L1 distances, which are twice the total variation `distance`
+        return 2 * pair.distance > bar
 
     return replace(matching, kept=tuple(replace(pair, moved=moved(pair)) for pair in matching.kept))

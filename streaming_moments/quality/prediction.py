@@ -1,4 +1,4 @@
-"""Prediction: perplexity of words in documents that the model has not seen."""
+"""Prediction: perplexity of a model on words of documents to which it was not fitted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
-# Number of entries that are scored at a time; with 64 topics they need 64 MB.
+# Number of entries of a batch that are scored at a time; with 64 topics, they need 64 MB.
 _ENTRIES = 1 << 16
 
 
 def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
-    """Split each document's tokens at random into two halves; the first one gets the odd token.
+    """Split the tokens of each document at random into two halves.
 
-    Both halves have the same documents, and their sum is the batch.
+    If the number of tokens is odd, the first half gets one more. Both halves have the same
+    documents, and their sum is the batch.
 
     Examples
     --------
@@ -28,7 +29,7 @@ def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
     lengths = batch.lengths
     documents = np.repeat(np.arange(batch.documents), lengths)
     words = np.repeat(batch.words, batch.counts)
-    # shuffle tokens only inside each document, so that the tokens of a document stay contiguous
+    # shuffle tokens only within each document, so that the tokens of a document stay side by side
     shuffled = words[np.lexsort((rng.random(words.size), documents))]
     places = np.arange(words.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     seen = places < np.repeat((lengths + 1) // 2, lengths)
@@ -46,26 +47,28 @@ def completion_perplexity(
     """Return the perplexity of one half of each document, given the other half.
 
     It is `exp(-sum_di x_di log p_di / sum_di x_di)` over the held-out halves, with
-    `p_di = (1 - e) theta_d . m_i + e M1_i`. Here theta are the proportions inferred from the first
-    halves (document completion; Wallach, Murray, Salakhutdinov, Mimno 2009, section 5.1). For the
+    `p_di = (1 - e) theta_d . m_i + e M1_i`. Here x are the counts of the held-out halves, M1 is the
+    mean distribution of words, and theta are the proportions inferred from the first halves
+    (document completion; Wallach, Murray, Salakhutdinov, Mimno 2009, section 5.1). For the
     single-topic model theta is the posterior, so p is the predictive probability of the next word.
 
     Parameters
     ----------
     model : TopicModel
-        Fitted on other documents.
+        Model that was fitted to other documents.
     batch : CountBatch
         (documents, n) counts on the model's vocabulary. Documents with a single word have no second
         half and are skipped.
     seed : int
         Seed of the split.
     smoothing : float
-        e, the share of M1 that is mixed into each topic, as in `TopicModel.transform`.
+        e, the share of the mean distribution of words that is mixed into each topic, as in
+        `TopicModel.transform`.
 
     Returns
     -------
     float
-        Lower is better; n for the uniform distribution.
+        Perplexity; lower is better. The uniform distribution over n words has perplexity n.
 
     Raises
     ------
@@ -86,7 +89,7 @@ def completion_perplexity(
         raise InvalidInput(
             f"none of {batch.documents} documents has two words; give longer documents"
         )
-    # a word that never occurred has M1 = 0: the floor makes its logarithm finite
+    # a word that never occurred has a mean of 0: this floor makes its logarithm finite
     mean = np.maximum(model.word_probabilities, 1e-12)
     documents = np.repeat(np.arange(held.documents), np.diff(held.indptr))
     total = 0.0

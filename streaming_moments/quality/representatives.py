@@ -1,4 +1,4 @@
-"""Representatives: clearest documents of each topic, and rows nearest to each mean."""
+"""Representatives: documents that show a topic most clearly, and rows nearest to a mean."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 
-_DEVIATIONS = 1.96  # normal quantile of a one-sided bound with probability 97.5%
+_DEVIATIONS = 1.96  # normal quantile for the lower end of a two-sided interval of 95%
 
 
 @dataclass(frozen=True)
 class Representative:
     """Document that represents a topic.
 
-    id, source, row : its id, its shard, and its row there, from 0
+    id, source, row : id of the document, address of its shard, and its row in the shard, from 0
     share : share of the topic in the document
-    bound : lower bound of that share (see `share_bounds`)
-    length : number of its tokens in the vocabulary
-    text : beginning of its text; empty for token ids
+    bound : lower bound of this share (see `share_bounds`)
+    length : number of tokens of the document in the vocabulary
+    text : beginning of the text of the document; empty if shards hold token ids
     """
 
     id: str
@@ -38,7 +38,8 @@ class Representatives:
     """The documents that represent each topic most clearly.
 
     number : largest number of documents for each topic
-    topics : documents by topic, highest bound first, then by source and row
+    topics : for each topic its documents, those with the highest `bound` first, then by source and
+        row
 
     Examples
     --------
@@ -53,11 +54,11 @@ class Representatives:
     topics: tuple[tuple[Representative, ...], ...] = ()
 
     def joined(self, other: Representatives) -> Representatives:
-        """Merge two collections of documents, and keep the best of both for each topic.
+        """Merge two collections of documents; keep the clearest documents of each topic.
 
         The order of the two collections does not matter, and an empty one adds nothing.
 
-        Raises InvalidInput for different numbers of topics.
+        Raises InvalidInput if the collections have different numbers of topics.
         """
         if not self.topics or not other.topics:
             return Representatives(self.number, self.topics or other.topics)
@@ -75,10 +76,10 @@ class Representatives:
 
 @dataclass(frozen=True, order=True)
 class NearRow:
-    """Row near the mean of a component, and its distance from this mean.
+    """Row of vectors near the mean of a component, and its distance from this mean.
 
-    source, row : its shard, and its row there, from 0
-    id : its id; empty if ids are not requested
+    source, row : address of the shard, and number of the row in it, from 0
+    id : id of the row; empty if ids are not requested
     """
 
     distance: float
@@ -90,12 +91,13 @@ class NearRow:
 def share_bounds(
     proportions: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return lower bounds of shares, by which short documents do not rank first by chance.
+    """Return lower bounds of the shares of topics in documents.
 
-    A bound is the lower end of the score interval of Wilson (Journal of the American Statistical
-    Association 22, 1927) at 95%, as if tokens were independent. The result is (documents, k)
-    float64. `proportions` are (documents, k) shares of the topics. `lengths` are (documents,)
-    numbers of tokens; without tokens the bound is 0.
+    Ranked by these bounds, short documents do not come first by chance. A bound is the lower end of
+    the score interval of Wilson (Journal of the American Statistical Association 22, 1927) at 95%,
+    as if tokens were independent. The result is (documents, k) float64. `proportions` are
+    (documents, k) shares of the topics. `lengths` are (documents,) numbers of tokens; a document
+    without tokens has bounds of 0.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def share_bounds(
 
 
 def clearest(bounds: NDArray[np.float64], number: int) -> Sequence[NDArray[np.int64]]:
-    """Return the documents with the highest bounds for each topic, without documents of bound 0.
+    """Return, for each topic, the `number` documents with the highest bounds above 0.
 
     Documents with equal bounds keep their order.
 

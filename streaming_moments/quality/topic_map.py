@@ -1,4 +1,4 @@
-"""Topic map: distances between topics, and coordinates in the plane that approximate them."""
+"""Topic map: distances between topics, and places in the plane that approximate these distances."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from streaming_moments.errors import InvalidInput
 def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
     """Return the (k, k) Jensen-Shannon distances between topics.
 
-    `topics` has (n, k) columns with sum 1. A distance is the square root of the divergence in bits.
-    It is a metric: 0 for equal topics, and 1 for topics without a common word.
+    `topics` is (n, k), with a distribution over words in each column. A distance is the square root
+    of the Jensen-Shannon divergence in bits. It is a metric: 0 for equal topics, and 1 for topics
+    without a common word.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
 
 
 def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k,) entropies of the columns in nats; words of probability 0 add nothing."""
+    """Return the (k,) entropies of the topics in nats; words of probability 0 add nothing."""
     logarithms = np.log(columns, where=columns > 0, out=np.zeros_like(columns))
     return np.asarray(-(columns * logarithms).sum(axis=0))
 
@@ -44,9 +45,9 @@ def classical_scaling(distances: ArrayLike) -> NDArray[np.float64]:
 
     The (k, k) distances are symmetric and at least 0. The method is classical multidimensional
     scaling, by the leading eigenvectors of the doubly centred squares of the distances. Coordinates
-    are centred on 0, with the widest axis first. The largest coordinate of each axis is positive,
-    so that the maps of two similar fits are not mirror images. If one axis suffices, the other is
-    0.
+    are centred on 0, and the first axis is the one along which they vary most. On each axis, the
+    coordinate of largest size is positive, so that the maps of two similar fits are not mirror
+    images. If one axis suffices, the coordinates on the other are 0.
 
     Examples
     --------

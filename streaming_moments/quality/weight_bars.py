@@ -1,4 +1,4 @@
-"""Standard errors of the weights of topics, and of their changes."""
+"""Standard errors of the weights of topics, and of changes of these weights."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _REFITTED = 1.25
 
 
 def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float64] | None:
-    """Return (k,) standard errors of the weights of refined topics; None for other models.
+    """Return (k,) standard errors of the weights of topics; None if the model was not refined.
 
-    The weights come from Omega, which is estimated from word pairs. So a document contributes in
-    proportion to its number of pairs, and the variance is `W2 Var(theta_j)` plus the variance of
-    its tokens (see `mixture_shares`). `lengths` has the lengths of the fitted documents, or of a
-    larger or smaller number of similar documents.
+    The weights come from the topic co-occurrence matrix, which is estimated from word pairs. So a
+    document contributes in proportion to its number of pairs. The variance of a weight has two
+    parts: `W2 Var(theta_j)`, because documents differ in their share theta_j of topic j, and the
+    variance of the tokens (see `mixture_shares`). W2 is `LengthHistogram.W2`. `lengths` has the
+    lengths of the fitted documents, or of a larger or smaller number of similar documents.
 
     Examples
     --------

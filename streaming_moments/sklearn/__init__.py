@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn by the method of moments, in memory.
+"""Estimators with the interface of scikit-learn, which fit models to data in memory by moments.
 
 No other package imports scikit-learn, which `pip install streaming-moments[sklearn]` installs.
 """

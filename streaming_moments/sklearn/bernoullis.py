@@ -22,7 +22,7 @@ from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 
-_PILOT = 20_000  # the sketch is chosen from at most this many rows
+_PILOT = 20_000  # number of first rows from which the sketch of the features is chosen
 
 
 class MomentBernoulliMixture(SparseInput, MomentMixture):
@@ -30,7 +30,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. If the
     rows do not separate `n_components` components, `fit` without `polish` warns and fits fewer.
-    `partial_fit` chooses the sketch from its first rows, and keeps it for later rows.
+    `partial_fit` chooses the sketch of the features from its first rows, and uses it for all rows.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         both halves of the rows. "predict" chooses the smallest number whose held-out log-likelihood
         of pairs of features is within the noise of the best.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the components by less than a
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the components by less than a
         twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
-        rows. Passes start from the fit by moments. They start from components of a pilot of up to
-        8,000 rows instead if these make rows more likely, or if moments identify fewer than k
-        components.
+        rows. Passes start from the fit by moments. They start from components fitted to a pilot
+        (a sample of up to 8,000 rows) instead if rows are more likely under these, or if moments
+        identify fewer than k components.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
         Columns of the sketch of triples of features. By default, one for each of up to 128
         features, and 22 for more features. A good choice is twice the components plus two.
     random_state : int, RandomState or None
-        Seed of the random columns and of the first directions.
+        Seed of the random columns of the sketch, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -65,13 +65,14 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     probability_bars_ : (k, n_features_in_) float64 or None
         Standard errors of `probabilities_` before `polish`, from the two halves of the rows.
     weights_ : (k,) float64
-        Weights with sum 1; decreasing before `polish`.
+        Weights of the components, with sum 1; decreasing before `polish`.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of components that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all rows.
     model_ : BernoulliMixture
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number of features d.
 
@@ -125,8 +126,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
         """Fit the requested number of components, or as many as are separable.
 
-        With `polish`, return a blank model with the requested number if moments identify fewer.
-        Passes then start from a pilot.
+        If moments identify fewer and `polish` is set, return a blank model of the requested number
+        of components. The passes of `polish` then start from components fitted to a pilot.
         """
         for k in range(asked, 0, -1):
             try:

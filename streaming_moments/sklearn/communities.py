@@ -24,7 +24,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-# n_components can be at most this number; if the fit chooses it, the basis has room for as many
+# Largest number of communities. If the fit chooses the number, the basis has room for this many.
 _MOST = 32
 
 
@@ -40,8 +40,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of communities k, of at most 32. "auto" chooses the smallest number after which
-        another community improves the held-out log-likelihood of pairs of neighbours little.
+        Number of communities k, at most 32. "auto" chooses the smallest number after which one
+        more community hardly improves the held-out log-likelihood of pairs of neighbours.
         "predict" chooses the smallest number within the noise of the best log-likelihood.
     alpha0 : float
         Sum of the Dirichlet parameters of the memberships. With 0, each node has one community.
@@ -62,18 +62,19 @@ class MomentCommunities(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
-        Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
-        With alpha0 0, each node has one community: the most likely one after variational rounds of
-        a blockmodel. The blockmodel corrects for degrees that differ by more than chance. The
-        rounds split and merge communities where that makes the edges more likely.
+        Memberships of the fitted nodes; only after `fit`, as `partial_fit` and `+` do not have all
+        rows. With alpha0 0, each node has one community: the most likely one after variational
+        rounds of a blockmodel. The blockmodel corrects for degrees that differ by more than chance.
+        The rounds split and merge communities where that makes the edges more likely.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of communities that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all nodes.
     model_ : Communities
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number of nodes n.
 
@@ -117,12 +118,17 @@ class MomentCommunities(SparseInput, MomentTransformer):
         return self.fit(X).labels_
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return (nodes, k) memberships, with sum 1, that the model infers from rows of nodes."""
+        """Infer the communities of nodes from their rows of the adjacency matrix.
+
+        Return (nodes, k) memberships; those of a node have sum 1.
+        """
         records = self._read(X)
         return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
         """Return the mean log-likelihood of a held-out neighbour; higher is better.
+
+        Half of the neighbours of each node are held out and predicted from the other half.
 
         Raises
         ------

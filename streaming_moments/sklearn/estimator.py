@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -29,6 +29,7 @@ from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
+from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.remedies import in_memory
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.progress import Report, reporter
@@ -36,8 +37,8 @@ from streaming_moments.statistics.halves import odd_by_place
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
-_CALLER = 3  # number of stack frames between a warning in `fit` and its caller
-# attributes that only counting needs, so that a pickle can leave them out
+_CALLER = 3  # number of stack frames between a warning in `fit` and the caller of `fit`
+# attributes that are needed only to count more records, so that a pickle can leave them out
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
@@ -48,8 +49,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
     counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define how
-    it counts; two estimators can only be added if these are equal. `_seen` is the noun for records
-    in its messages.
+    it counts; two estimators can only be added if these are equal. `_seen` is the word for records
+    in the messages of the subclass, such as "rows".
 
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
     statistics, which can be hundreds of times larger. After `partial_fit`, `like` and `+`, a pickle
@@ -63,8 +64,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether most of the first records are copies of one another
-    _passed = 0  # number of records of the estimator from which `like` made this one
-    _added = False  # whether the statistics came by `partial_fit`, `like` or `+`
+    # if `like` of another estimator made this one: number of records that the other one had counted
+    _passed = 0
+    _added = False  # whether the statistics come from `partial_fit`, `like` or `+`, not from `fit`
     number_search_: NumberSearch
     # defaults for pickles of earlier versions, which lack these parameters
     keep_statistics: bool = False
@@ -154,9 +156,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __add__(self, other: Self) -> Self:
         """Return an estimator fitted to the records of both, as if one had counted all of them.
 
-        For categories, sets and views, the half of a row depends on its position. The sum of these
-        kinds is exactly that of one estimator only if `like` of the first estimator made the
-        second.
+        Error bars compare two halves of the rows. For categories, sets and views, the position of
+        a row decides to which half it belongs. For these kinds, the result is exactly that of one
+        estimator only if `like` of the first estimator made the second.
 
         Raises
         ------
@@ -208,7 +210,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
         """Return `n_components`, or the number that a search for "auto" or "predict" chooses.
 
-        options : the other options of the model
+        options : options of the fit other than the number of components
         """
         asked: int | str = cast("Any", self).n_components
         self.__dict__.pop("number_search_", None)
@@ -232,7 +234,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _records(self, X: Any, first: bool = False) -> Any:
         """Return X in the form that `_counted` takes.
 
-        If these are the `first` records, they determine the number of columns.
+        `first` means that no records were read before. X then determines the number of columns.
         """
         raise NotImplementedError
 
@@ -244,10 +246,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Return the halves of `number` records by their positions, or None.
+        """Return a mask of those of `number` records that are in the odd half of the data, or None.
 
-        Halves depend on positions if most of the first records are copies of one another. None
-        means that they depend on the content of records.
+        None means that the content of a record decides to which half it belongs. But if most
+        records are copies of one another, the mask assigns them by their positions instead.
         """
         return odd_by_place(first, number) if self._repeated else None
 
@@ -267,7 +269,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _started(self, model: Any, batch: Any) -> Any:
-        """Return the model from which passes start: the fit, or a start from a pilot."""
+        """Return the model from which the passes of `polish` start.
+
+        It is the fitted model, or for some models one that is fitted to a sample of the records.
+        """
         second = passes_of(type(model)).second
         if second is None:
             return model
@@ -275,7 +280,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return second.start(model, batch, foundation, passes, self._seed)
 
     def _read_by_passes(self, records: Any) -> Any:
-        """Return all records as a batch in the form that passes read."""
+        """Return all records as a batch in the form that the passes of `polish` read."""
         return records
 
     def _read(self, X: Any) -> Any:
@@ -342,7 +347,7 @@ class MomentSampler(MomentEstimator):
         Raises
         ------
         InvalidInput
-            The number is below 1.
+            `n_samples` is below 1.
         """
         check_is_fitted(self, "model_")
         if n_samples < 1:
@@ -379,6 +384,22 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
         """Fit the model to these rows and return the most likely component of each, (n,)."""
         return self.fit(X).predict(X)
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component, with the `number` features that set it apart.
+
+        Parameters and errors are those of the `plot` of `model_`. Columns of a fitted data frame
+        give the names.
+        """
+        check_is_fitted(self, "model_")
+        called = getattr(self, "feature_names_in_", None) if names is None else names
+        panels: list[Axes] = self.model_.plot(number, called, figure)
+        return panels
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; lower is better."""

@@ -19,21 +19,26 @@ from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-# rows are clipped to this many median norms; the radius is large, because tails separate factors
+# Rows are clipped to this multiple of their median norm. It is large, because factors are separated
+# by the tails of their distributions.
 _REACH = 4.0
-_MOST_FOURTH = 40  # with more columns in the sketch, fourth moments take too much time
+# Fourth moments are counted if the sketch has at most this many columns. With more columns, they
+# take too much time.
+_MOST_FOURTH = 40
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if cumulants of some factors do not
-    exceed noise. `partial_fit` chooses grid and sketch from its first rows only.
+    exceed noise. `partial_fit` chooses from its first rows only how to count: the grid to which
+    numbers are rounded, and the sketch.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Number of factors k; "auto" chooses as many as the spectrum separates from noise.
+        Number of factors k; "auto" chooses the number of directions in which rows vary beyond
+        noise.
     order : {"auto", "third", "fourth", "both"}
         Cumulants that separate the factors: third for skewed factors, fourth for kurtotic factors,
         both for any kind. "auto" uses the cumulants with which the two halves of the rows agree
@@ -41,15 +46,15 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         ones would be slow.
     noise : {"spherical", "diag", "full"}
         Covariance of the normal noise: one variance, one per coordinate, or a full matrix. With as
-        many factors as columns, "spherical" and "diag" assume no noise.
+        many factors as X has columns, "spherical" and "diag" assume no noise.
     polish : int or "auto"
-        Passes of maximum likelihood over the rows after the fit. "auto" stops when a pass changes
-        the columns of factors by less than a twentieth of their error bars. Only `fit` polishes,
-        because `partial_fit` does not have all rows.
+        Number of passes of maximum likelihood over the rows after the fit. "auto" stops when a pass
+        changes the columns of `mixing_` by less than a twentieth of their error bars. Only `fit`
+        polishes, because `partial_fit` does not have all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows; the default is that of `MomentGaussianMixture`.
     random_state : int, RandomState or None
-        Seed of the pilot and the random columns.
+        Seed by which rows of the pilot and random columns of the sketch are drawn.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -69,7 +74,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     statistics_ : VectorStatistics
         Statistics of all rows.
     model_ : IndependentFactors
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number d of coordinates of a row.
 
@@ -108,17 +113,17 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the (n, k) factors of rows; each has variance 1, plus noise."""
+        """Return the (n, k) factors of rows; each factor has variance 1 plus that of the noise."""
         records = self._read(X)
         return self.model_.values(records)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the (n, d) rows, without noise, that belong to (n, k) factors.
+        """Return (n, d) rows `mean + A h`, without noise, for (n, k) factors h.
 
         Raises
         ------
         ForeignStatistics
-            The number of factors differs.
+            The number of factors differs from that of the model.
         """
         check_is_fitted(self, "model_")
         values = check_array(X, dtype=np.float64)
@@ -146,7 +151,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
-        # `polish` needs no warning: its passes separate factors by any deviation from normality
+        # do not warn with `polish`: its passes separate factors by any deviation from normality
         if model.weak and not self.polish:
             other = "" if model.order == "both" else ', set order to "both"'
             warnings.warn(

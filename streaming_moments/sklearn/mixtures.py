@@ -27,8 +27,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     """Gaussian mixture, from exact additive statistics of rows.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if estimated variances are near 0 or
-    below, or if the two halves of the rows show different components. `partial_fit` chooses grid
-    and sketch from its first rows only.
+    below, or if the two halves of the rows show different components. `partial_fit` chooses from
+    its first rows only how to count: the grid to which numbers are rounded, and the sketch.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         Whether a component has one variance ("spherical") or a variance for each coordinate
         ("diag"). "tied" variances are equal in all components.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the means by less than a twentieth
-        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows.
-        Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the means by less than a
+        twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
+        rows. Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
         instead if this makes other rows more likely, or if moments identify fewer than k
         components.
     sketch_columns : int, optional
         Columns of the sketch of the rows. By default, one for each of up to 64 columns of X. For
         more columns, one and a half times the number of components plus two.
     random_state : int, RandomState or None
-        Seed of the pilot and the random columns.
+        Seed by which rows of the pilot and random columns of the sketch are drawn.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -60,17 +60,18 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     Attributes
     ----------
     weights_ : (k,) float64
-        Weights with sum 1; decreasing before `polish`.
+        Weights of the components, with sum 1; decreasing before `polish`.
     means_ : (k, n_features_in_) float64
         Means of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
         Variance of each component, or of each of its coordinates.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of components that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : VectorStatistics
         Statistics of all rows.
     model_ : GaussianMixture
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number d of coordinates of a row.
 
@@ -111,7 +112,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return VectorBatch(records)
 
     def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
-        return model  # `_best` has chosen the start
+        return model  # `_best` has already chosen the model from which passes start
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
@@ -132,7 +133,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return self._shown(model)
 
     def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
-        """Return the fit by moments, or a start from a pilot that makes rows more likely."""
+        """Return the fit by moments, or K-means components of a pilot if these predict better."""
         pilot, model = self.__dict__.pop("_pilot", None), None
         enough = pilot is not None and len(pilot) >= options.topics
         try:

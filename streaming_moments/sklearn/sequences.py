@@ -25,7 +25,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # the sketch is chosen from the first symbols, at most this many
+_PILOT = 1 << 20  # number of first windows of symbols from which the sketch is chosen
 
 
 class MomentHMM(MomentSampler):
@@ -42,13 +42,13 @@ class MomentHMM(MomentSampler):
     refine : int
         Rounds of expectation maximisation on the counts of windows, for up to 128 symbols.
     polish : int or "auto"
-        Passes of Baum-Welch over the sequences after the fit, of at most 100 for "auto". "auto"
-        stops when all later passes together would change the states by less than a hundredth of
+        Number of passes of Baum-Welch over the sequences after the fit. "auto" makes at most 100,
+        and stops when all later passes together would change the states by less than a hundredth of
         their error bars. Only `fit` polishes, because `partial_fit` does not have all sequences.
     sketch_columns : int, optional
-        Columns of the sketch; as in `sketch_of`.
+        Columns of the sketch of the symbols; the default is that of `sketch_of`.
     random_state : int, RandomState or None
-        Seed of the random columns and starts.
+        Seed of the random columns of the sketch, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that sequences can be added later;
         after `partial_fit` it always does.
@@ -64,7 +64,8 @@ class MomentHMM(MomentSampler):
     emissionprob_ : (k, n) float64
         Distribution of the symbols of each state.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : ViewStatistics
         Statistics of all sequences.
     model_ : HiddenMarkovModel
@@ -281,7 +282,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         )
     if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):
         raise InvalidInput(
-            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, such as by "
+            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, for example by "
             "pandas.factorize, or count them in a store"
         )
     numbers = whole.dtype.kind in "iubf"
@@ -298,10 +299,10 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
 
 
 def _bigrams(batch: SymbolBatch, n: int) -> Any:
-    """Count adjacent symbols of the first sequences.
+    """Count pairs of adjacent symbols in the first sequences.
 
-    Return (n, 2 n) counts: how often each symbol comes directly after the symbol of the row, and
-    then how often it comes directly before.
+    Return (n, 2 n) counts with a row for each symbol. The first n columns count how often each
+    symbol comes directly after the symbol of the row, the last n how often directly before.
     """
     import scipy.sparse as sp
 

@@ -17,7 +17,7 @@ class SparseInput(MomentEstimator):
     """Estimator that accepts any sparse matrix and converts it to rows (CSR)."""
 
     def _matrix(self, X: Any, first: bool, **how: Any) -> Any:
-        """Return X as an array or as CSR; the `first` records determine the number of columns."""
+        """Return X as an array or as CSR; with `first`, X determines the number of columns."""
         return validate_data(self, X, reset=first, accept_sparse="csr", **how)
 
     def __sklearn_tags__(self) -> Tags:

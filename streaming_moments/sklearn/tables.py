@@ -28,7 +28,8 @@ from streaming_moments.statistics.counts.tables.columns import (
 )
 from streaming_moments.statistics.halves import odd_by_place
 
-# numbers of latent classes that are tried as the start of passes if the fit chooses n_components
+# If the fit chooses n_components, the passes of `polish` can start from latent classes. These
+# numbers of classes are tried.
 _NUMBERS = (2, 4, 8, 16, 32)
 
 _NAMED = 3  # a warning names at most this many columns
@@ -45,8 +46,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing values. Later
     rows can have values that the first rows lacked, for which the tree has no probability. They
-    count as missing, with a warning, and `transform` replaces them. A column with only one value is
-    refused, and too many categories raise `BoundExceeded`.
+    count as missing, with a warning, and `transform` replaces them by known values. A column with
+    only one value is refused, and too many categories raise `BoundExceeded`.
 
     Parameters
     ----------
@@ -64,12 +65,12 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         Weight of a column's overall distribution when it is mixed with each of the column's
         distributions given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the tables by less than a twentieth
-        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows. With
-        shape "auto", passes start from latent classes of a pilot of the rows if that makes held-out
-        rows more likely. There are `n_components` classes, or 2 to 32 if the fit chooses their
-        number.
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the probabilities by less
+        than a twentieth of their error bars. Only `fit` polishes, as `partial_fit` does not have
+        all rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
+        makes held-out rows more likely. There are `n_components` classes, or 2 to 32 if the fit
+        chooses their number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -83,7 +84,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     statistics_ : MomentStatistics
         Statistics of all rows.
     number_search_ : NumberSearch
-        Held-out scores of all numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     model_ : LatentTree
         The tree; `model_.described()` gives it as JSON and as text.
     n_features_in_ : int
@@ -125,7 +127,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         self.verbose = verbose
 
     def __add__(self, other: Self) -> Self:
-        """Return an estimator fitted to the rows of both, whose values must have the same types."""
+        """Return an estimator fitted to the rows of both estimators.
+
+        In each column, the values of both must have the same types.
+        """
         known = [getattr(one, "categories_", None) for one in (self, other)]
         # statistics identify values by their text, so they do not see a difference of types
         if None not in known and _types(known[0]) != _types(known[1]):
@@ -148,20 +153,20 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Draw (n_samples, V) rows from the tree, with (n_samples, H) states of its hidden nodes.
 
-        Parameters and errors are those of other estimators.
+        Parameters and errors are those of `MomentSampler.sample`.
         """
         codes, states = super().sample(n_samples, random_state)
         return self._values(codes), states
 
     def _values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the values of codes: int64 if all categories are such numbers, else objects."""
+        """Return the categories whose indices are `codes`, as int64 if possible, else objects."""
         columns = [own[codes] for own, codes in zip(self.categories_, codes.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
         whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """Return (rows, c) for each column: its distribution given the known values of a row."""
+        """Return (rows, c) probabilities of each column's values, given the row's known values."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 

@@ -20,13 +20,14 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.quality.coherences.registry import with_coherence
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
+from streaming_moments.quality.topic_plots import plot_topic_map
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, holds_texts, is_sparse
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
@@ -35,7 +36,7 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # a fit needs at least this many documents, and as many words
+_LEAST = 2  # a fit needs at least this many documents, and at least this many words
 _MOST = 32  # the basis has room for at most this many topics if the fit chooses their number
 _PARTS = 100  # fractional counts are multiplied by this number and rounded
 
@@ -58,10 +59,10 @@ class MomentTopics(SparseInput, MomentTransformer):
     refine : int or "auto"
         Number of rounds of refinement; "auto" chooses it as in `fit_by`.
     alpha : {"given", "auto"}
-        Prior for reading documents, as in `fit_by`.
+        Dirichlet prior with which the topics of documents are inferred, as in `fit_by`.
     polish : int or "auto"
-        Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
-        as `partial_fit` and `+` do not have all documents.
+        Number of passes over the documents after the fit, as in `polished`, with all threads. Only
+        `fit` makes them, as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
         Largest number of topics that can be requested after `partial_fit`. The default is
         `n_components`, or 32 if that is "auto" or "predict".
@@ -82,7 +83,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each topic, decreasing.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of topics that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all documents.
     scale_ : int
@@ -193,7 +195,9 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_frame(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> DataFrame:
-        """Return a pandas frame with a row for each topic: share, bar, coherences and top words.
+        """Return a pandas frame with a row for each topic.
+
+        Its columns are the share of the topic, the error of the share, coherences and top words.
 
         Parameters
         ----------
@@ -258,7 +262,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
         called = self._called(names, "word ")
-        return plot_topics(self.model_, called, number, figure=figure)
+        return self.model_.plot(number, called, figure)
 
     def plot_map(
         self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
@@ -289,7 +293,10 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Return the names of the columns of X; a nameless column gets `before` and its number."""
+        """Return the names of the columns of X.
+
+        Without names, the name of a column is `before` followed by the number of the column.
+        """
         check_is_fitted(self)
         if names is None:
             names = getattr(
@@ -299,8 +306,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             )
         if len(names) != self.n_features_in_:
             raise InvalidInput(
-                f"{of_number(len(names), 'name')} of {of_number(self.n_features_in_, 'column')}; "
-                "give a name for each"
+                f"{of_number(len(names), 'name')} given for "
+                f"{of_number(self.n_features_in_, 'column')}; give a name for each column"
             )
         return [*map(str, names)]
 
@@ -314,8 +321,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         if max(most, least) > words:
             name = "n_components" if least >= most else "max_components"
             raise InvalidInput(
-                f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate no "
-                f"more topics than words; give at most {words}"
+                f"{name} is {max(most, least)}, but {of_number(words, 'word')} cannot separate "
+                f"that many topics; give at most {words}"
             )
         if not (records.lengths > 1).any():
             raise NotIdentifiable(
@@ -356,6 +363,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self._reporter(),
         )
         self.statistics_ = statistics
+        if model.rough_sentence and not too_few_line(model):
+            warnings.warn(model.rough_sentence, stacklevel=4)
         return self._shown(model)
 
     def _shown(self, model: TopicModel) -> Self:

@@ -17,7 +17,7 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
-_PILOT = 20_000  # grid and sketch are chosen from at most this many rows
+_PILOT = 20_000  # the grid of rounding and the sketch are chosen from at most this many rows
 # columns of a sketch: this many for each component, and a few more
 _A_COMPONENT = 1.5
 _BESIDE = 2
@@ -38,7 +38,7 @@ class VectorEstimator(MomentEstimator):
         fourth: bool = False,
         reach: float | None = None,
     ) -> VectorsFoundation:
-        """Choose the grid and the sketch for the number of components, from a sample of rows."""
+        """Choose the grid of rounding, and the sketch for `n_components`, from a sample of rows."""
         columns, seed = self._columns(X.shape[1]), self._seed
         bits = np.ascontiguousarray(X, dtype=np.float32).view(np.int32)
         starts = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
@@ -52,7 +52,7 @@ class VectorEstimator(MomentEstimator):
         return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
 
     def _columns(self, dimension: int) -> int | None:
-        """Return the number of columns of the sketch; None for the default of a foundation."""
+        """Return the number of columns of the sketch; None means the default of `foundation_of`."""
         known = self.sketch_columns is None and not isinstance(self.n_components, str)
         if known and dimension > WHOLE:
             return ceil(_A_COMPONENT * cast("int", self.n_components)) + _BESIDE

@@ -48,17 +48,17 @@ class MomentViews(SparseInput):
         Columns of each view, if X is one matrix of three blocks. Pipelines and searches of
         scikit-learn need one matrix. By default, X is a list of three matrices.
     sketch_columns : int, optional
-        Columns of the sketches; as in `sketch_of`.
+        Columns of the sketch of each view; the default is that of `sketch_of`.
     refine : int
         Rounds of refinement by the table of triples. They need views without sketches, and an
         alpha0 of 0.
     polish : int or "auto"
-        Passes of expectation maximisation over the records after the fit, of at most 20 for "auto";
-        alpha0 must be 0. "auto" stops when all later passes together would change the states by
-        less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit` does
-        not have all records.
+        Number of passes of expectation maximisation over the records after the fit; alpha0 must be
+        0. "auto" makes at most 20, and stops when all later passes together would change the states
+        by less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit`
+        does not have all records.
     random_state : int, RandomState or None
-        Seed of the random columns and starts.
+        Seed of the random columns of the sketches, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that records can be added later;
         after `partial_fit` it always does.
@@ -72,7 +72,8 @@ class MomentViews(SparseInput):
     weights_ : (k,) float64
         Shares of the states.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : ViewStatistics
         Statistics of all records.
     model_ : MultiViewMixture
@@ -129,7 +130,7 @@ class MomentViews(SparseInput):
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-probability of each record in nats, if a record has a single state."""
+        """Return the log-probability of each record in nats, assuming one state for each record."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 
@@ -149,7 +150,7 @@ class MomentViews(SparseInput):
         )
 
     def _records(self, X: Any, first: bool = False) -> ViewBatch:
-        """Return the records to count; all three views are required."""
+        """Return X as a batch of records; refuse X if it lacks one of the three views."""
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(
@@ -213,7 +214,7 @@ class MomentViews(SparseInput):
 
 
 def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
-    """Cut one matrix into its views."""
+    """Cut one matrix into the matrices of the three views, which have `sizes` columns."""
     whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(

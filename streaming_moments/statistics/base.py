@@ -1,4 +1,4 @@
-"""Foundation, Statistics, Totals, Prepared: what stores and jobs expect from each kind."""
+"""Foundation, Statistics, Totals, Prepared: what stores and jobs need from a kind of statistics."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def subtract_by_adding(
 
 
 class Totals(Protocol):
-    """Sums that all row blocks of the same records share; `+` and `-` are exact."""
+    """Totals over all records, such as their number; `+` and `-` are exact.
+
+    All row blocks of the same records have the same totals.
+    """
 
     @property
     def n_documents(self) -> int:
@@ -59,14 +62,17 @@ class Totals(Protocol):
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens, or of similar units, in the records."""
+        """Number of tokens in the records, or of similar units, such as symbols."""
 
     @property
     def bound(self) -> int:
-        """Upper bound of all entries of the sums that are not checked one by one."""
+        """Upper bound of the entries of the row arrays.
+
+        It need not hold for arrays whose entries are checked one by one.
+        """
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """Return the small arrays, by name, that define the totals of every row block."""
+        """Return the small arrays, by name, from which the totals can be restored."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
@@ -75,7 +81,7 @@ class Totals(Protocol):
 @adds_own
 @dataclass(frozen=True)
 class IntegerTotals:
-    """Base class of `Totals` with whole numbers as fields, which are stored as one array.
+    """Base class for `Totals` whose fields are whole numbers, which are stored as one array.
 
     table : name of the array
     """
@@ -121,14 +127,14 @@ class Prepared(Protocol):
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
 
 
 class Sums(Protocol):
     """Sums of a block of rows to which one thread at a time adds records.
 
-    The caller ensures that the current bound plus the bounds of all batches, including subtracted
-    ones, stays below 2^62.
+    The caller ensures that the entries stay below 2^62: it adds up the bounds of all batches, also
+    of those that are subtracted.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
@@ -165,19 +171,30 @@ class Statistics(Protocol):
 class Foundation(Protocol):
     """Definition of the statistics of one kind; immutable, identified by its fingerprint.
 
-    A kind is a class with this interface and a line in `registry.KINDS`. Layout, blocks,
-    verification and memory plans of a store need nothing else.
+    A kind is a class with this interface and a line in `registry.KINDS`. The layout, the blocks,
+    the verification and the memory plans of a store use nothing else of a kind.
 
-    drawn : names of the parts that are chosen from a pilot
-    can_rebase : whether a store of the kind can get another foundation and count again
-    one_place : whether one process fits models to the sums of all rows, instead of block by block
-    told_halves : whether segments and lineages must note that halves are stored, because the
-        fingerprint does not include it
-    halves_by_content : whether they must note that halves depend on the content of records
-    since_first : features that the first format of stores lacks
-    by_length : whether records are weighted by length and maybe by age, and models are fitted by
-        sweeps over a basis
-    adds_words : whether words can be added to counted statistics
+    Attributes
+    ----------
+    drawn : str
+        Names of the parts that are chosen from a pilot.
+    can_rebase : bool
+        Whether a store of the kind can get another foundation and count its shards again.
+    one_place : bool
+        Whether one process fits models to the sums of all rows, instead of block by block.
+    told_halves : bool
+        Whether segments and lineages must note that sums of half of the records are stored,
+        because the fingerprint does not say so.
+    halves_by_content : bool
+        Whether segments and lineages must note that the content of a record decides to which half
+        it belongs.
+    since_first : frozenset of str
+        Features of this foundation that the first format of stores lacks.
+    by_length : bool
+        Whether records are weighted by length and maybe by age, and models are fitted by sweeps
+        over a basis.
+    adds_words : bool
+        Whether words can be added to counted statistics.
     """
 
     kind: ClassVar[str]
@@ -196,23 +213,23 @@ class Foundation(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
 
     @property
     def rows(self) -> int:
-        """Number of rows, which are divided into row blocks."""
+        """Number of rows of the statistics, which are divided into row blocks."""
 
     @property
     def joins(self) -> bool:
         """Whether a record can continue in another shard.
 
-        A shard then counts pieces of records, which `totals` has as `pieces`. For fits,
-        `with_seams` and `totals_with_seams` combine them into statistics of whole records.
+        A shard then counts pieces of records, which its totals list as `pieces`. Before a fit,
+        `with_seams` and `totals_with_seams` combine the pieces into statistics of whole records.
         """
 
     @property
     def joined_bytes(self) -> int:
-        """Most bytes that `joined` needs, without the memory that grows with the batches."""
+        """Upper bound of the bytes that `joined` needs besides the batches that it joins."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Return arrays and JSON attributes from which `from_parts` restores the foundation."""
@@ -236,7 +253,7 @@ class Foundation(Protocol):
     def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
         """Restore totals from `Totals.tables`.
 
-        With `rows`, only that many first rows of the records were counted.
+        With `rows`, the records were counted when only that many of the first rows existed.
         """
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
@@ -267,13 +284,14 @@ class Foundation(Protocol):
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most tokens, up to `most`, with which a record adds less than `bound`.
+        """Return the largest number of tokens with which a record adds less than `bound` to a sum.
 
-        Only batches with longer records compute their own bound.
+        The result is at most `most`. A caller has to compute the bound of a batch only if a record
+        of the batch has more tokens.
         """
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums if `bound`, the upper bound of their entries, is too large.
+        """Raise an error if `bound`, the upper bound of the entries of sums, is too large.
 
         Raises
         ------

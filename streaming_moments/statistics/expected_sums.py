@@ -1,4 +1,7 @@
-"""ExpectedSums: sums of a pass over records, in integers, so that they are exact in any order."""
+"""ExpectedSums: expected counts of a pass over records, as integers.
+
+Integer sums are exact in any order. Passes of expectation maximisation need such counts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ fit can give a rare word probability 0 in a state that has the word, and passes 
 
 
 class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
+    """Expected counts, such as words of each state, that a pass over records adds up.
+
+    They are integers, so the sums are exact in any order.
+    """
 
     @property
     def documents(self) -> int:
@@ -43,16 +49,16 @@ class ExpectedSums(Protocol):
         """Add the sums of `other` to these sums in place, and return them."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntegerSums:
-    """Base class of `ExpectedSums`, whose subclasses have arrays of int64 as fields.
+    """Base class for `ExpectedSums`; subclasses have arrays of int64 as fields.
 
     documents, tokens : number of records read, and of tokens, or similar units, in these records
 
@@ -86,12 +92,12 @@ class IntegerSums:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in base}
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
         return self.arrays, {"documents": self.documents, "tokens": self.tokens}
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:
@@ -102,8 +108,9 @@ class IntegerSums:
         return found
 
     def counting(self, documents: int, tokens: int) -> Self:
-        """Return the same arrays, with these numbers of records and tokens added to the counts.
+        """Return sums with the same arrays, but with larger numbers of records and tokens.
 
+        `documents` and `tokens` are added to these numbers.
         Raises BoundExceeded if a number is so large, usually above 2^42, that a sum could exceed
         2^62.
         """
@@ -120,7 +127,7 @@ class IntegerSums:
 
 
 def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mix the share `MIXED` of the mean into each column.
+    """Mix the share `MIXED` of the vector `mean` into each column.
 
     Examples
     --------
@@ -134,7 +141,7 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Scale columns of counts to sum 1; a column without counts becomes that of `before`.
+    """Scale columns of counts to sum 1; replace a column without counts by that of `before`.
 
     `beside` is first added to each cell of the columns with counts.
 

@@ -1,4 +1,4 @@
-"""Kernels of halves: hash keys of the content of records."""
+"""Numba kernels that hash the content of records, which decides the half of a record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_count_keys(
     n_words: int,
     keys: NDArray[np.uint64],
 ) -> None:
-    """Fill (records,) keys of counted words; see `halves.count_keys`."""
+    """Fill `keys`, (records,), with hashes of the counts of each record; see `count_keys`."""
     for record in range(keys.size):
         key = np.uint64(0)
         for entry in range(indptr[record], indptr[record + 1]):
@@ -44,7 +44,7 @@ def add_count_keys(
 def add_row_keys(
     offsets: NDArray[np.int64], values: NDArray[Any], keys: NDArray[np.uint64]
 ) -> None:
-    """Fill (records,) keys of sequences of integers; see `halves.row_keys`."""
+    """Fill `keys`, (records,), with hashes of sequences of integers; see `row_keys`."""
     for record in range(keys.size):
         key = np.uint64(0)
         for entry in range(offsets[record], offsets[record + 1]):

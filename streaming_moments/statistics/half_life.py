@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days, up to the last day of the year 9999
+LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days: from the year 1 to the year 9999
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
@@ -38,7 +38,7 @@ def half_life_of(value: Any) -> float:
 
 
 def half_life_suffix(half_life: float | None) -> str:
-    """Return the suffix of the name of a model with a half-life; empty without one.
+    """Return the suffix that a half-life adds to the name of a model; empty without a half-life.
 
     Examples
     --------
@@ -49,7 +49,9 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """Return a text about a half-life, to print after a number of documents; empty without one.
+    """Return the text about a half-life that is printed after a number of documents.
+
+    The text is empty without a half-life.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def mostly_repeated(keys: NDArray[np.uint64]) -> bool:
-    """Whether distinct records are fewer than half of the records, from keys of their content.
+    """Whether fewer than half of the records are distinct, by keys of their content.
 
     If so, halves by content would differ by more than chance.
 

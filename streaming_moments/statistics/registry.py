@@ -1,9 +1,9 @@
 """Kinds of statistics: the class of the foundation of each kind.
 
 The layers above have registries of their own, with a line for each kind.
-`storage/kinds/registry.py` says how its shards are read and its records are sent,
-`pipelines/jobs/kinds/registry.py` how its stores are made, and
-`pipelines/reports/kinds/registry.py` which reports it has.
+`storage/kinds/registry.py` says how the shards of a kind are read and how its records are sent.
+`pipelines/jobs/kinds/registry.py` says how stores of the kind are made, and
+`pipelines/reports/kinds/registry.py` which reports the kind has.
 """
 
 from __future__ import annotations

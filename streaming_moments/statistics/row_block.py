@@ -36,7 +36,9 @@ class RowBlock:
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < self.step:
-            raise InvalidInput(f"row block {self.index} of {self.step} does not exist")
+            raise InvalidInput(
+                f"row block {self.index} of {self.step} does not exist; blocks are numbered from 0"
+            )
 
     @property
     def rows(self) -> slice:

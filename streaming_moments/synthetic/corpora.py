@@ -28,7 +28,7 @@ class SyntheticCorpus:
     alpha0 : float
         Sum of the Dirichlet parameters of the proportions; 0 for the single-topic model.
     proportions : (documents, k) float64
-        True proportions; one-hot for the single-topic model.
+        True share of each topic in each document; one-hot for the single-topic model.
     """
 
     batch: CountBatch
@@ -82,9 +82,9 @@ def lda_corpus(
 ) -> SyntheticCorpus:
     """Draw documents of LDA, with word frequencies near Zipf's law.
 
-    Topics are drawn from the Dirichlet distribution with parameters `concentration * zipf`. Topics
-    have equal weights, and lengths are Poisson or lognormal. Words are ordered by decreasing
-    expected frequency, as in a vocabulary.
+    Topics are drawn from the Dirichlet distribution with parameters `concentration * zipf`, where
+    zipf are the word frequencies of Zipf's law. Topics have equal weights, and lengths are Poisson
+    or lognormal. Words are ordered by decreasing expected frequency, as in a vocabulary.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ def lda_corpus(
 def topic_error(found: ArrayLike, truth: ArrayLike) -> float:
     """Return the mean L1 distance of (n, k) topics, 0 to 2, for the best matching of columns.
 
-    With different numbers of columns, it is the mean over the smaller number. Raises InvalidInput
-    if the numbers of rows differ. `components_` of an estimator has topics in rows, so give its
-    transpose.
+    If the matrices have different numbers of columns, it is the mean over the matched columns.
+    Raises InvalidInput if the numbers of rows differ. `components_` of an estimator has topics in
+    rows, so give its transpose.
 
     Examples
     --------

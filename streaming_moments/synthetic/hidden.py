@@ -152,6 +152,6 @@ def markov_sequences(
 
 
 def _drawn(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a row for each column of cumulative probabilities."""
+    """Draw the index of a row by each column of cumulative probabilities."""
     below = chances <= rng.random(chances.shape[1]) * chances[-1]
     return np.asarray(below.sum(axis=0), dtype=np.int64)

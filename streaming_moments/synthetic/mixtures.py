@@ -130,7 +130,7 @@ def factor_rows(
     noise: NDArray[np.float64] | float = 0.0,
     seed: int = 0,
 ) -> FactorRows:
-    """Draw rows of independent factors with one distribution and a normal mixing matrix.
+    """Draw rows `A h + noise`, with independent factors h of one distribution and a normal A.
 
     Parameters
     ----------
@@ -170,7 +170,9 @@ def factor_rows(
 def matched_means(
     found: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Match each true mean with a found mean; return the distances (k,) and the indices (k,).
+    """Match each true mean with a found mean.
+
+    Return the (k,) distances and the (k,) indices of the found means.
 
     Examples
     --------

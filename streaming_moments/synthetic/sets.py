@@ -48,8 +48,8 @@ def feature_sets(
     n_rows, n_features, components : int
         Numbers of rows n, features d and components k.
     mean : float
-        Mean of the probabilities. They are drawn from a Beta distribution whose parameters have sum
-        1, so most of them are near 0 or 1.
+        Mean probability of a feature in a component. Probabilities are drawn from a Beta
+        distribution whose parameters have sum 1, so most of them are near 0 or 1.
     seed : int
         Seed of all random numbers.
 
@@ -68,7 +68,7 @@ def feature_sets(
 
 
 def probability_error(found: ArrayLike, true: ArrayLike) -> float:
-    """Return the root mean square error of (d, k) probabilities, with components matched best.
+    """Return the root mean square error of (d, k) probabilities, for the best matching of columns.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def latent_tree_table(
 
 
 def _random_tree(n_columns: int, rng: np.random.Generator) -> Structure:
-    """Grow a tree: attach each column to a random edge."""
+    """Grow a random tree: attach one column after another to a random edge of the tree."""
     hidden = n_columns
     edges = [(0, hidden), (1, hidden), (2, hidden)]
     for column in range(3, n_columns):

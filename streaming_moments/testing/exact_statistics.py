@@ -29,7 +29,7 @@ class ExactLengths:
 
 
 def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Array:
-    """Return packed `sum x_i y y'`, where y = Q'x, from counts of distinct positions."""
+    """Return packed `sum x_i y y'`, where y = Q'x, from sums over triples of distinct positions."""
     core, columns = Q.shape
     i = np.arange(len(word_counts))
     raw = triples.copy()

@@ -17,10 +17,11 @@ def check_laws(
     parts: Sequence[Any],
     order: Sequence[int],
 ) -> None:
-    """Check every law on a sample that is cut into `parts`, also with the parts in `order`.
+    """Check the laws of mergeable statistics, such as `of(a) + of(b) == of(join([a, b]))`.
 
-    `of` maps a sample to its statistic, and `join` concatenates samples. Statistics must be equal
-    bit for bit.
+    The laws are checked on a sample that is cut into `parts`, also after reordering the parts by
+    `order`. `of` maps a sample to its statistic, and `join` concatenates samples. Statistics must
+    be equal bit for bit.
     """
     whole = of(join(parts))
     each = [of(part) for part in parts]

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 
 def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the column of `truth` nearest to each column of `found`, (k,); all must differ."""
+    """Return the column of `truth` that is nearest to each column of `found`, (k,).
+
+    No column of `truth` may be nearest to two columns of `found`.
+    """
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     order: NDArray[np.intp] = distances.argmin(axis=1)
     assert sorted(order.tolist()) == list(range(truth.shape[1])), "a true column has two matches"
@@ -22,8 +25,8 @@ def check_rate(
     """Check that errors decrease like `documents^-1/2`, and stay below the bounds.
 
     `error` draws a given number of documents from a known model, fits the model and returns the
-    error of the fit. The slope needs at least three numbers of documents, each a multiple of the
-    one before.
+    error of the fit. To measure the slope of the decrease, give at least three numbers of
+    documents, each a multiple of the one before.
     """
     errors = np.array([error(number) for number in documents])
     slope = np.polyfit(np.log(np.array(documents)), np.log(errors), 1)[0]

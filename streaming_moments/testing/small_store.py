@@ -48,7 +48,7 @@ BASIS = Basis(
     N_WORDS,
     VOCABULARY.fingerprint,
 )
-# vocabulary and basis of another lineage, for `rebase`
+# vocabulary and basis of the lineage that `rebase` makes
 WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
 NEW = Basis(
     np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8),
@@ -122,7 +122,10 @@ def sum_beside(
     gone: frozenset[str] = frozenset(),
     whole: bool = False,
 ) -> MomentStore:
-    """Write the sum of some parts of a version, and commit it to the latest version."""
+    """Write the sum of `parts`, which are segments or earlier sums, and commit it.
+
+    The version of `store` has the parts. The sum is committed to the latest version.
+    """
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     files = write_sums(writer, read_for(store.commit, parts, gone), range(store.row_blocks))
     return commit_sum(store, writer, files, parts, gone, whole)
@@ -159,7 +162,7 @@ def purge(
 
 
 def anew(seed: int) -> MomentStatistics:
-    """Return the statistics of a shard, counted with the vocabulary of the other lineage."""
+    """Return the statistics of a shard, counted with `WORDS`, the vocabulary of a new lineage."""
     counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
     return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
 
@@ -170,13 +173,13 @@ def recorded(url: str, seed: int) -> ShardRecord:
 
 
 def aside(store: MomentStore, url: str, seed: int) -> MomentStore:
-    """Count a shard with the other vocabulary, and add it to the staged lineage."""
+    """Count a shard with `WORDS`, and add it to the staged lineage, which is not adopted yet."""
     ready = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
     return stage_segment(store, ready)
 
 
 def rebase(store: MomentStore) -> MomentStore:
-    """Count all shards with the vocabulary of the other lineage, and adopt that lineage."""
+    """Count all shards with `WORDS` in a new lineage, and adopt that lineage."""
     shards = [(shard.url, int(shard.fingerprint.partition(":")[2])) for shard in store.ledger()]
     store = stage(store, WORDS, None, NEW, {"seed": 0})
     for url, seed in shards:

@@ -133,7 +133,7 @@ ASKED = {
 @pytest.mark.parametrize("door", ASKED)
 def test_the_product_says_what_to_do_where_a_model_is_not_known(door):
     with pytest.raises(
-        InvalidInput, match=f"model fake is not supported by {door}; give a model of "
+        InvalidInput, match=f"model fake is not supported by {door}; give one of the models "
     ):
         ASKED[door](Fake)
 

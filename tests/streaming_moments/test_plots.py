@@ -5,15 +5,19 @@ from datetime import date
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from streaming_moments import MomentHMM, MomentTopics
+from streaming_moments import MomentGaussianMixture, MomentHMM, MomentTopics
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.numbers.number_search import NumberSearch
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import plot_map, plot_shares
 from streaming_moments.synthetic import lda_corpus
 
@@ -89,7 +93,12 @@ def test_names_on_the_map_do_not_overlap():
     assert (centres + reach <= frame.max).all()
     assert all(frame.contains(*one.get_window_extent().max) for one in crowd.texts)
     alone = plot_map(np.eye(2), np.array([0.5, 0.5]), ["a", "b"], axes())
-    assert [one.get_position() for one in alone.texts] == [(0, 0)] * 2
+    # above their circles, without a line
+    [circles] = alone.collections
+    heights = [one.get_position()[1] for one in alone.texts]
+    assert (np.array(heights) > np.sqrt(circles.get_sizes()) / 2).all()
+    assert not any(one.arrow_patch.get_visible() for one in alone.texts)
+    assert any(one.arrow_patch.get_visible() for one in crowd.texts)
 
 
 def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
@@ -115,13 +124,48 @@ def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
             model.plot(**wrong, figure=Figure())
 
 
+def test_mixtures_draw_what_sets_a_component_apart():
+    sets = BernoulliMixture(np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]), np.array([0.6, 0.4]))
+    panels = sets.plot(2, ["law", "sea", "tax"], Figure())
+    assert titles(panels) == ["component 0 (60%)", "component 1 (40%)"]
+    assert [one.get_text() for one in panels[1].get_yticklabels()] == ["sea", "tax"]
+    assert [bar.get_width() for bar in panels[1].patches] == [0.9, 0.5]
+    means = np.array([[0.0, 1.0, 5.0], [0.0, 3.0, -5.0]])
+    mixture = GaussianMixture(means, np.array([0.6, 0.4]), np.full((2, 1), 4.0))
+    panels = mixture.plot(2, figure=Figure())
+    assert [one.get_text() for one in panels[0].get_yticklabels()] == ["feature 1", "feature 2"]
+    [drawn] = panels[1].containers
+    assert drawn[0].get_xdata().tolist() == [3, -5]
+    [bars] = drawn[2]
+    assert np.ptp(bars.get_segments()[0][:, 0]) == 4
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["age", "pay"])
+    panels = MomentGaussianMixture(1).fit(rows).plot(figure=Figure())
+    assert [one.get_text() for one in panels[0].get_yticklabels()] == ["age", "pay"]
+    for model in (sets, mixture):
+        with pytest.raises(InvalidInput, match="2 names given for 3 features; give one name for"):
+            model.plot(names=["a", "b"], figure=Figure())
+        with pytest.raises(InvalidInput, match="the number of features is 0"):
+            model.plot(0, figure=Figure())
+
+
+def test_a_topic_model_draws_words_by_name():
+    topics = TopicModel.from_topics(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0.6, 0.4]))
+    assert titles(topics.plot(1, ["law", "sea"], Figure())) == ["0 (60%)", "1 (40%)"]
+    assert titles(topics.plot(1, None, Figure(), ["a", "b"])) == ["0 a (60%)", "1 b (40%)"]
+    with pytest.raises(InvalidInput, match="1 name given for 2 words"):
+        topics.plot(names=["law"], figure=Figure())
+
+
 def test_a_search_draws_its_curve_its_noise_and_the_numbers_to_choose():
     axis = SEARCH.plot(axes())
     curve, *marks = axis.lines
     assert [*curve.get_xdata()] == [*CURVE]
     assert np.allclose(curve.get_ydata(), [mean - 0.005 for mean in CURVE.values()])
     assert [line.get_xdata()[0] for line in marks] == [3, 5]
-    assert [line.get_label() for line in marks] == ["3 separable", "5 predict best, the most tried"]
+    assert [line.get_label() for line in marks] == [
+        "3 separable",
+        "5 predict best, the largest number tried",
+    ]
     assert axis.get_xlabel() == "number of topics"
     assert axis.get_ylabel() == "held-out log-likelihood"
     assert axis.get_legend().get_texts()[0].get_text() == "within the noise"
@@ -139,6 +183,25 @@ def test_shares_have_a_panel_each_with_bars_in_percent():
     [bars] = drawn[2]
     assert np.allclose(np.ptp(bars.get_segments()[0][:, 1]), 2)
     assert panels[0].figure.get_supylabel() == "share of the tokens, %"
+
+
+def test_no_share_leaves_its_panel():
+    # the first panel has the smallest shares, and all panels have one axis
+    days = [date(2026, month, 1) for month in (1, 2, 3)]
+    shares = np.array([[0.1, 0.9], [0.2, 0.8], [0.05, 0.95]])
+    panels = plot_shares(days, shares, np.full((3, 2), 0.02), ["law", "sea"], Figure())
+    assert {panel.get_ylim() for panel in panels} == {(0, 100)}
+    panels = plot_shares(days, shares / 10, np.full((3, 2), 0.001), ["law", "sea"], Figure())
+    assert 9.6 < panels[1].get_ylim()[1] < 11
+
+
+def test_many_periods_have_a_band_in_place_of_bars():
+    days = [date(2000 + month // 12, 1 + month % 12, 1) for month in range(100)]
+    shares = np.full((100, 2), 0.5)
+    [first, _] = plot_shares(days, shares, np.full((100, 2), 0.2), ["law", "sea"], Figure())
+    [band] = first.collections
+    low, high = band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()
+    assert (round(low), round(high)) == (30, 70)
 
 
 def test_a_search_is_a_table():

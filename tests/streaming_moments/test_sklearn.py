@@ -234,7 +234,7 @@ def test_words_are_told_by_name_number_and_ranking():
     for wrong, said in (
         ({"number": 0}, "the number of words is 0; give"),
         ({"by": "beauty"}, "ranked by 'beauty'; choose relevance, probability, lift"),
-        ({"names": names[:3]}, "3 names of 5 columns"),
+        ({"names": names[:3]}, "3 names given for 5 columns"),
     ):
         with pytest.raises(InvalidInput, match=said):
             model.top_words(**wrong)

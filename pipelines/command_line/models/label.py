@@ -29,8 +29,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.argument("topic", type=Whole(0))
 @click.argument("text", required=False)
 @click.option("--model", metavar="NAME", help="Name or tag of the model [the latest].")
-@click.option("--remove", is_flag=True, help="Remove the label.")
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--remove", is_flag=True, help="Remove the label of TOPIC.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @storage_option
 @json_option
 def label(

@@ -31,9 +31,11 @@ from streaming_moments.storage.store.store import MomentStore
     cls=GroupedCommand, examples=("streaming-moments memberships store --output memberships",)
 )
 @store_argument
-@click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the file of memberships.")
 @click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
-@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
+@click.option(
+    "--replace", is_flag=True, help="First delete files of another model in the output folder."
+)
 @storage_option
 @json_option
 def memberships(

@@ -31,7 +31,7 @@ from streaming_moments.storage.store.store import MomentStore
     "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
 )
 @click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
-@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version to show [the latest].")
 @click.option(
     "--documents/--no-documents",
     default=True,

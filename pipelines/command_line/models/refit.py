@@ -46,7 +46,7 @@ from streaming_moments.storage.store.store import MomentStore
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @click.option(
-    "--name", type=StoreName(), help="Name of the model [made from its options and version]."
+    "--name", type=StoreName(), help="Name of the new model [made from its options and version]."
 )
 @window_options
 @words_option
@@ -82,9 +82,9 @@ def refit(
         chosen = name or asked.label + suffix
         require_free(opened.latest().commit, chosen)
         model = scored_refit(source, asked.model, asked.options, run)
-    few = too_few_line(model)
-    if few:
-        tell(f"warning: {few}")
+    warning = too_few_line(model) or model.rough_sentence
+    if warning:
+        tell(f"warning: {warning}")
     after = succession(opened.latest(), model)
     kept = opened.save_model(chosen, model, f"refit: {asked.options.summary}", after=after)
     view = model_view(opened, model, words, labels=kept.models[chosen].labels)
@@ -96,7 +96,7 @@ def refit(
                 "fitted_version": opened.version,
                 "version": kept.version,
                 "seed": asked.options.seed,
-                "warnings": [few] * bool(few),
+                "warnings": [warning] * bool(warning),
                 **view.as_json,
             }
         )

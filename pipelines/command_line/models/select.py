@@ -51,7 +51,7 @@ from streaming_moments.storage.store.store import MomentStore
     "numbers",
     type=TopicNumbers(),
     required=True,
-    help="Numbers of topics: 2-32, 2-32:5 (steps of 5) or 5,10,20.",
+    help="Numbers of topics to compare: 2-32, 2-32:5 (steps of 5) or 5,10,20.",
 )
 @click.option(
     "--alpha0",
@@ -69,7 +69,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
 @click.option(
-    "--plot", "plot_file", metavar="FILE", help="Draw the scores of all numbers to this PNG file."
+    "--plot", "plot_file", metavar="FILE", help="Draw the scores of all fits to this PNG file."
 )
 @cluster_options
 @storage_option

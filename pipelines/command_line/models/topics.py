@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     "--over-time",
     "period",
     type=OneOf(PERIODS),
-    help="Also show the share of each topic in each of these periods.",
+    help="Also show the share of each topic in each period of this length.",
 )
 @click.option(
     "--by-origin",
@@ -83,7 +83,8 @@ if TYPE_CHECKING:
     "--plot",
     "plot_file",
     metavar="FILE",
-    help="With --over-time: draw the shares to this file. For a latent tree: draw it as SVG.",
+    help="With --over-time: draw the shares of topics to this file. For a latent tree: draw the "
+    "tree to this file, as SVG.",
 )
 @storage_option
 @json_option

@@ -53,7 +53,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--id-column",
     metavar="NAME",
-    help="Column or field of document ids [names of text files, or SHARD#ROW].",
+    help="Column or field with the ids of documents [names of text files, or SHARD#ROW].",
 )
 @click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(
@@ -68,7 +68,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=Share(),
     default=FOREIGN_BELOW,
     show_default=True,
-    help="Texts with a smaller share of known words than this get no topic.",
+    help="A text gets no topic if the vocabulary has a smaller share of its words than this.",
 )
 @click.option(
     "--method",
@@ -77,8 +77,12 @@ from streaming_moments.storage.store.store import MomentStore
     "sequences: viterbi or posterior [viterbi].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
-@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
-@click.option("--views", metavar="NAMES", help="For views: the columns to use [all].")
+@click.option(
+    "--replace", is_flag=True, help="First delete files of another model in the output folder."
+)
+@click.option(
+    "--views", metavar="NAMES", help="For records of three views: the columns to use [all]."
+)
 @job_options
 def transform(
     store: str,

@@ -8,8 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-# Number of weeks with documents, which all have the same day of the week, and number of documents
-# of each such day.
+# The examples have documents on one day of each of `_WEEKS` weeks, `_EACH` on each of these days.
 _WEEKS, _EACH = 4, 75
 _THEMES = MappingProxyType(
     {

@@ -46,7 +46,7 @@ _SIZES = "max_topics = 32              # most topics that a refit can find"
 _TOPICS = """\
 topics = [5, 10, 20]         # fits the best of these
 # topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
-# values for the example documents
+# the same settings for the example documents, which are few
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
 _FEW_TOPICS = """\
 topics = [2, 3, 4, 6]        # fits the best of these

@@ -39,14 +39,15 @@ This folder was written by `streaming-moments serve --init`. Run all commands in
 | `tokens.json` | hashes of the tokens of the callers |
 | `documents` | 300 example documents of four days |
 
-The first night creates the store from the examples and publishes a model. It takes seconds:
+The first run of the nightly job creates the store from the examples and publishes a model. It
+takes seconds:
 
 ```sh
 streaming-moments nightly night.toml
 ```
 
-The service runs until you press Ctrl-C. It counts what it receives in folders `store` and
-`store-inbox`, and runs the night every 24 hours:
+The service runs until you press Ctrl-C. It writes the documents that it receives to the folder
+`store-inbox`, counts them in the folder `store`, and runs the nightly job every 24 hours:
 
 ```sh
 streaming-moments serve service.toml
@@ -67,8 +68,9 @@ curl --fail-with-body http://localhost:8080/v1/documents -H "Authorization: Bear
      -d '[{"id": "1", "text": "the storm and the ship in the harbour"}]'
 ```
 
-To use your own documents, replace the files in `documents` before the first night. All calls are at
-http://localhost:8080/docs, and the pages show what is counted and what needs attention.
+To use your own documents, replace the files in `documents` before the nightly job runs for the
+first time. All calls are at http://localhost:8080/docs, and the pages show what is counted and what
+needs attention.
 """
 
 

@@ -161,14 +161,14 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
 
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
-    """Let a child process accumulate, and end with the exit code of the child."""
+    """Run the accumulator in a child process, and return its exit code."""
     from streaming_moments.pipelines.service.ingest_worker.children import watched
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
     log = event_logger().bind(store=wanted.store).warning
     code = watched(arguments, log, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:
-        raise click.Abort  # the child ended before its first cycle
+        raise click.Abort  # SIGTERM killed the child before its first cycle
     return code if code >= 0 else _BY_SIGNAL - code
 
 

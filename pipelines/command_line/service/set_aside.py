@@ -30,10 +30,16 @@ _PATIENCE = timedelta(minutes=1)  # how long to wait for a cycle of the accumula
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.argument("shards", nargs=-1)
 @click.option(
-    "--retry", "again", is_flag=True, help="Try to count the shards again in the next cycle."
+    "--retry",
+    "again",
+    is_flag=True,
+    help="Let the next cycle try again to count the shards that are set aside.",
 )
 @click.option(
-    "--refuse", "refused", is_flag=True, help="Reject the documents of the shards for good."
+    "--refuse",
+    "refused",
+    is_flag=True,
+    help="Reject the documents of the shards that are set aside.",
 )
 @json_option
 def set_aside(

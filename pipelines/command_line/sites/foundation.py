@@ -33,7 +33,7 @@ def foundation(
 ) -> None:
     """Write the words, basis and rules of STORE as a file, for `create --like` at another site.
 
-    The file holds no counts, names of shards or models.
+    The file holds no counts, no models and no names of shards.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     SharedFoundation.of(opened).save(output, storage_options)

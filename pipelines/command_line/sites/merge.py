@@ -41,12 +41,12 @@ _SHOWN = 5
     "--as",
     "name",
     type=StoreName(),
-    help="Name of the origin [its earlier name, or one from the URL].",
+    help="Name of the origin OTHER in STORE [its earlier name, or one from its URL].",
 )
 @click.option(
     "--unique",
     is_flag=True,
-    help="Leave out a segment of OTHER if STORE counts the contents of all its shards already.",
+    help="Leave out a segment of OTHER if STORE already counts the contents of all shards in it.",
 )
 @click.option(
     "--least-documents",
@@ -66,7 +66,7 @@ _SHOWN = 5
     show_default=True,
     help="Merge segments once this many have about the same size; 0: never.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of STORE.")
 @cluster_options
 @storage_option
 @json_option
@@ -85,9 +85,9 @@ def merge(
 ) -> None:
     """Add the counts of each OTHER store to STORE; later calls add what has changed.
 
-    The result is the same as if STORE had counted all shards, but no document is read. Each OTHER
-    becomes an origin with a name, and does not change. It must have been created by `create
-    --like`.
+    The result is the same as if STORE had counted all shards, but no document is read. STORE
+    records each OTHER as an origin with a name. OTHER itself does not change; it must have been
+    created by `create --like`.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:

@@ -33,12 +33,12 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--model",
     type=StoreName(),
-    help="Name or tag at HUB [the tag published, or else the latest model].",
+    help="Name or tag of the model at HUB [the tag published, or else the latest model].",
 )
 @click.option(
     "--as", "name", type=StoreName(), help="Name of the model in STORE [its name at HUB]."
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of STORE.")
 @storage_option
 @json_option
 def pull_model(
@@ -81,6 +81,6 @@ def _line(done: PulledModel) -> str:
     also = "" if done.name == source.name else f" as {done.name}"
     what = f"copied model {source.name}{also} from {source.url}"
     if not done.is_new:
-        what = f"model {done.name} of {source.url} was here already"
+        what = f"model {done.name} of {source.url} was already copied"
     tag = f"; tag {done.tag} names it" if done.tag else ""
     return f"version {done.store.version}: {what} (fitted to its version {source.version}){tag}"

@@ -35,7 +35,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=OneOf(["day", "month", "year", "all"]),
     default="day",
     show_default=True,
-    help="Merge segments of the same day, month or year, or all.",
+    help="Merge all segments of the same day, month or year; all: merge all segments.",
 )
 @cluster_options
 @storage_option

@@ -1,4 +1,4 @@
-"""Parts that all deleting commands use: the lock, the dry run and the first keys of JSON."""
+"""What all deleting commands share: the lock, the dry run, and the first keys of JSON output."""
 
 from __future__ import annotations
 

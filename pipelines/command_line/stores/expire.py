@@ -57,7 +57,7 @@ from streaming_moments.storage.store.store import MomentStore
     help="Also drop models of dropped versions, except the latest model and tagged ones.",
 )
 @dry_run_option
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @storage_option
 @json_option
 def expire(

@@ -44,7 +44,7 @@ from streaming_moments.storage.store.store import MomentStore
     is_flag=True,
     help="Let updates count SHARDS again, even if they were forgotten earlier.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @job_options
 def forget(
     store: str,

@@ -39,7 +39,7 @@ _SHOWN = 10
     show_default=True,
     help="Add at most this many words; the most frequent ones come first.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @job_options
 def grow(
     store: str,

@@ -45,7 +45,9 @@ from streaming_moments.storage.store.store import MomentStore
     help="Erase all that `merge` ever copied from this origin, instead of SHARDS.",
 )
 @dry_run_option
-@click.option("--message", default="", help="Message for the log; it must not name a shard.")
+@click.option(
+    "--message", default="", help="Message for the log of the store; it must not name a shard."
+)
 @job_options
 def purge(
     store: str,
@@ -151,7 +153,7 @@ def _purge_lines(
     lines += [f"deleted {path}" for path in erased]
     if before:
         left = f"remaining files of {'it' if before == 1 else 'them'} {would or 'are '}deleted"
-        lines.append(f"{of_number(before, 'shard')} purged before; {left}")
+        lines.append(f"{of_number(before, 'shard')} already purged; {left}")
     return [
         *lines,
         "not covered by the purge:",

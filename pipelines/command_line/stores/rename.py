@@ -32,7 +32,7 @@ from streaming_moments.storage.store.store import MomentStore
     is_flag=True,
     help="Also rename shards whose files still exist at OLD, such as after restoring a copy.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @job_options
 def rename(store: str, old: str, new: str, copies: bool, message: str, job: JobSetup) -> None:
     """Record in STORE that counted shards have moved from OLD to NEW.

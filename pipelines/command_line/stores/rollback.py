@@ -40,9 +40,9 @@ _SHOWN = 20
     is_flag=False,
     flag_value="published",
     metavar="[TAG]",
-    help="Only move TAG [published] back to the model that had it before.",
+    help="Only move TAG [published] back to the model that had this tag before.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of the store.")
 @storage_option
 @json_option
 def rollback(

@@ -43,7 +43,7 @@ from streaming_moments.storage.store.store import MomentStore
     ),
 )
 @store_argument
-@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version to show [the latest].")
 @click.option(
     "--drift",
     "model",

@@ -32,7 +32,7 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version to check [the latest].")
 @click.option("--purged", is_flag=True, help="Also check that no file still holds data of SHARDS.")
 @click.option(
     "--origin", metavar="NAME", help="With --purged: check this origin instead of SHARDS."

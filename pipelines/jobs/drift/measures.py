@@ -1,4 +1,4 @@
-"""Measures of drift, one row each: how it is computed, and its names."""
+"""The measures of drift, one entry for each: the function that computes it, and its names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DriftMeasure:
     metric, help : name and help for Prometheus
     text : name in `status`; without it the measure is not shown there
     any_kind : whether stores of all kinds have it, or only those of documents
-    unknown : value for stores of kinds that do not have it
+    unknown : value of the measure for stores of kinds that do not have it
     column : its column on the health page, if it has one
     """
 

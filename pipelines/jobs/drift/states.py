@@ -116,7 +116,7 @@ def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, aft
 
 
 def _same_core(before: MomentStore, store: MomentStore) -> bool:
-    """Whether the vocabulary only gained words outside the core."""
+    """Whether the vocabulary has only gained words outside the core since the version `before`."""
     lineage = store.commit.lineage
     return before.basis.fingerprint in {lineage.basis, *(era.basis for era in lineage.eras)}
 

@@ -27,10 +27,10 @@ _HOLD = (
     f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
 )
 _SKETCH = (
-    "Columns of the sketch, at least twice the number of states plus 2 [22, or one for each of "
-    "up to {}]"
+    "Columns of the sketch, at least twice the number of states plus 2 [22; one for each if there "
+    "are at most {}]"
 )
-# Options of `create` that apply only to kinds with a vocabulary, and only to kinds with texts.
+# `OF_WORDS` are options of `create` for kinds with a vocabulary, `OF_TEXTS` for kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
     {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}
@@ -89,7 +89,7 @@ class KindOptions:
                 "views": _SKETCH.format("128 words"),
                 "sequences": _SKETCH.format("128 symbols"),
                 "vectors": "Columns of the sketch, at least 1.5 times the number of components "
-                "[50, or one for each of up to 64 numbers]",
+                "[50; one for each if there are at most 64 numbers]",
                 "edges": _SKETCH.format(f"{WHOLE_NODES:,} nodes"),
                 "sets": _SKETCH.format("128 features"),
             }
@@ -130,6 +130,6 @@ class KindOptions:
 
 
 def option_of(own: Field[Any]) -> str:
-    """Return the name in remedies of the option of `create` that sets a field."""
+    """Return the option of `create` that sets a field, by the name that remedies use."""
     name: str = own.metadata.get("flag", own.name).lstrip("-").replace("-", "_")
     return f"no_{name}" if own.default is True else name

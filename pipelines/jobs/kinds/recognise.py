@@ -22,7 +22,7 @@ _LOOKED_AT = 3  # examine the columns of at most this many shards
 _SHOWN = 60  # a message shows at most this many characters of a value
 _WORDS = 4.0  # strings with at least this many words on average are texts, not categories or names
 _CALLED = {KindOptions().kind: "documents"}
-# These options also select documents, besides the options that only documents accept.
+# If one of these options is given, the shards hold documents.
 _OF_DOCUMENTS = frozenset({"text_column", "categories"})
 
 

@@ -53,7 +53,7 @@ def _made(sampling: Sampling) -> Made:
         parts.append(
             np.column_stack([own[sample.pairs[:, 0]], own[sample.pairs[:, 1]], sample.pairs[:, 2]])
         )
-    # count occurrences of a symbol where documents with a word would be counted
+    # give the number of occurrences of a symbol in place of the number of documents with a word
     found = TermFrequencies(terms, counts, counts, int(counts.sum()))
     chosen = select_terms(found, options.vocabulary_size, options.min_documents, 1.0)
     alphabet = Vocabulary(tuple(terms[place] for place in chosen), core_of(chosen.size))

@@ -88,7 +88,7 @@ def _policy_found(
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
-    """Return the rows of a pilot as one table, and a phrase about them; `what` is their noun."""
+    """Return the rows of a pilot as one table, and a phrase about them that calls them `what`."""
     samples = sampling.samples(sample_rows, columns)
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents

@@ -1,4 +1,4 @@
-"""Assign: write as Parquet the state of each record, from up to three views of the record."""
+"""Assign: infer the state of each record from up to three columns, and write it as Parquet."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from streaming_moments.printing.plural import of_number
 
 
 def assign(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard; each row has the state of a record, named `topic`.
+    """Write one Parquet file for each shard, with the state of each record in column `topic`.
 
     Options are `method`, `seed` and `views`, the columns from which the model infers the state.
-    Methods and seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard
-    determine its random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a
-    view, or two shards would write the same file. Raises ShardError, StoreError, BoundExceeded as
-    `transform` does.
+    Methods and seeds are as in `MultiViewMixture.transform`; the random numbers of a shard depend
+    only on the seed and on its place among the shards. Raises InvalidInput if "gibbs" has no seed,
+    a column is not a view, or two shards would write the same file. Raises ShardError, StoreError,
+    BoundExceeded as `transform` does.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)

@@ -1,4 +1,4 @@
-"""Claim a folder of outputs for one model, by a note that is written before any other file."""
+"""Claim an output folder for one model: the first file in it is a note that names the model."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _PATIENCE = timedelta(minutes=10)
 def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
     """Claim the folder into which a job writes a file for each shard; errors as in `claimed`.
 
-    `content` names the options that change a file. Raises InvalidInput if two shards would write
-    the same file.
+    `content` names the options of the job on which the content of the files depends. Raises
+    InvalidInput if two shards would write the same file.
     """
     options, run = job.options, job.run
     if len({proportions_file(shard.url) for shard in job.shards}) < len(job.shards):
@@ -66,7 +66,7 @@ def written_by(
 def claimed(
     folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[Remedy | str], None]
 ) -> OutputFolder:
-    """Reserve a folder for the files of one model; the note is written before the first file.
+    """Reserve a folder for the files of one model, by a note in the folder that names the model.
 
     Raises OutputOfAnother, and changes nothing, if the folder holds files of another model or of
     other options. Raises StoreError if the folder cannot be read or written, its bucket is missing,

@@ -18,15 +18,16 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Complete this many rows of a table at a time: each node of the tree holds states for all of them.
+# Complete this many rows of a table at a time: each node of the tree needs arrays with as many
+# rows.
 _ROWS = 2048
 # A worker holds this many arrays for each node of the tree: beliefs, messages, distributions, and
-# the message that it sends at the moment.
+# the message that is being computed.
 _NODE_ARRAYS = 4
 
 
 def complete(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each row of a table.
+    """Write one Parquet file for each shard, with one row for each row of the shard.
 
     The options of the job have no effect here. Errors as in `transform`.
     """

@@ -30,9 +30,9 @@ _PIECE_ARRAYS = 3
 def decode(job: OutputJob) -> Written:
     """Write one Parquet file for each shard: a row for each sequence, or each part of a long one.
 
-    `name` is null for sequences without one. `from` is the number of the first symbol if symbols
-    are numbered. `first` is the position of the first symbol; position 0 is the first symbol that
-    the shard has of the sequence.
+    Column `name` is null for sequences without a name. `from` is the number of the first symbol of
+    the row, if the symbols are numbered. `first` is the position of this symbol in its sequence;
+    position 0 is the first symbol that the shard has of the sequence.
 
     Option `method` chooses the most likely sequence of states, "viterbi", or the most likely state
     of each symbol, "posterior". In both cases `probabilities` use the whole sequence. Raises
@@ -87,7 +87,10 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 
 
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
-    """Return the names of sequences and the numbers of their first symbols; null where unknown."""
+    """Return columns `name` and `from`: names of sequences, and numbers of their first symbols.
+
+    A column is null where these are unknown.
+    """
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:
         return {"name": names, "from": pa.nulls(number, pa.int64())}

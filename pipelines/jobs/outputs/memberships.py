@@ -22,8 +22,8 @@ def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder
     The degree was counted when the store was created. `output` is claimed for the model, and the
     file appears whole or not at all. `community` is the community with the largest membership, or
     null for a node without edges. `error` is the expected L1 error of the memberships, or null if
-    the store counts no halves of the edges. Raises OutputOfAnother if another model has claimed
-    the folder meanwhile.
+    the store does not count the edges in two halves. Raises OutputOfAnother if another model has
+    claimed the folder meanwhile.
     """
     return write_columns(output, MEMBERSHIPS, _parts(model, nodes))
 

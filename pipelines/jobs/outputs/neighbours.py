@@ -36,7 +36,7 @@ _EXPIRY = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """Result of grouping edges.
+    """Result of `neighbours`: files with a list of neighbours for each node.
 
     files : URLs of the Parquet files, with columns `node` and `neighbours`
     nodes : number of nodes, each with one list
@@ -143,14 +143,14 @@ def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] 
 def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
     fs, path = open_file_system(url, storage_options)
     while fs.exists(path):
-        with suppress(FileNotFoundError):  # another call may delete it at the same time
+        with suppress(FileNotFoundError):  # another call may delete the folder at the same time
             fs.rm(path, recursive=True)
 
 
 def _delete_others(
     output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Delete the list files of earlier calls that this call did not write."""
+    """Delete files of neighbour lists that earlier calls wrote and this call did not write."""
     fs, path = open_file_system(output, storage_options)
     kept = {url.rsplit("/", 1)[-1] for url in written}
     for found in fs.ls(path, detail=False):

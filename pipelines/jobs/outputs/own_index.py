@@ -62,7 +62,7 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Type and name of the caller's index, if only the workers have its labels.
+    """Type and name of the caller's index, for an index whose labels only the workers have.
 
     Files store the labels as texts, and this type converts them back.
 

@@ -87,14 +87,15 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
 def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str:
     """Return a hash of the state of a shard's files.
 
-    Outputs store only this hash, because the paths may contain the signature of a URL.
+    Output files store only this hash, because a path can be a signed URL, whose signature is
+    secret.
     """
     states = [astuple(state) for state in files_of(shard, storage_options)]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
 def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> Summary:
-    """Add the documents of a batch to the summary."""
+    """Return the summary of a shard's output with the documents of a batch added."""
     best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,
@@ -114,7 +115,8 @@ def _clearest(
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
-        # drop documents that only equal the last of the best, because the earlier document wins
+        # a document that shows a topic only as clearly as the last document of `best` is dropped:
+        # of two equal documents, the earlier one stays
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
         bounds = np.where(bounds > np.array(least), bounds, 0.0)
 

@@ -11,7 +11,7 @@ from streaming_moments.printing.plural import of_number
 def read_sets(job: OutputJob) -> Written:
     """Write one Parquet file for each shard, with the component of each record in a row.
 
-    Option `id_column` names the records; errors as in `transform`.
+    The names of the records come from column `id_column`. Errors as in `transform`.
     """
     plan = plan_transform(job.model.n_features, job.model.n_topics, *job.room)
     found = write_records(job, "reading sets", plan, read_records, ("id_column",))

@@ -54,8 +54,8 @@ def read_components(job: OutputJob) -> Written:
     """Write one Parquet file for each shard, with a row for each record.
 
     The row of a record that is not numeric is null. If option `top_documents` is above 0, a
-    separate file lists, for each component, this many rows nearest to its mean. `id_column` names
-    the rows. Errors as in `transform`.
+    separate file lists, for each component, this many rows nearest to its mean. The names of the
+    records come from column `id_column`. Errors as in `transform`.
     """
     options, number = job.options, job.options.top_documents
     rows, k = shape_of(job.model)

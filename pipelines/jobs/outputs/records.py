@@ -86,7 +86,7 @@ def _write_shard(
 
 
 def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Yield a row for each record: its name, its place, and the output of the model."""
+    """Yield a row for each record: its name, its place in the shard, and the model's output."""
     for _, columns, numbers in each_record(shard, place, context):
         yield columns, numbers
 

@@ -34,7 +34,8 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# options that `idle` never lists: every model uses them, or other code checks them
+# options that are never reported as being without effect: every model uses them, or other code
+# checks them
 _OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 
@@ -91,7 +92,7 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
 
 
 def output_of(model: str) -> Output:
-    """Return the output of models with that name.
+    """Return how models with the name `model`, such as "hmm", write their output.
 
     Raises InvalidInput if the model has no output for shards; the message names the alternative.
 

@@ -112,7 +112,8 @@ class OutputJob:
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
         """Plan the memory of workers.
 
-        Each task holds `nbytes` bytes besides its input. `made` says in messages what they are.
+        Each task holds `nbytes` bytes besides its input. In messages, `made` says what takes these
+        bytes.
         """
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})

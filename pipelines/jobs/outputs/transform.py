@@ -182,8 +182,8 @@ def transform(
     """Write one Parquet file for each shard, with a row for each document.
 
     A file that exists with the same content stays. So the same call, made again after a stop,
-    continues where it stopped. The metadata record how a file was made. All files of a folder come
-    from one model and the same options, which `.provenance.json` in the folder names.
+    continues where it stopped. The metadata of a file record how it was made. All files of a folder
+    come from one model and the same options, which `.provenance.json` in the folder names.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def transform(
 
 
 def write_proportions(job: OutputJob) -> TransformResult:
-    """Write the proportions; arguments and errors as in `transform`."""
+    """Write the topic proportions of all documents; arguments and errors as in `transform`."""
     store, model, options = job.store, job.model, job.options
     seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
     require_seed(options.method, seed)

@@ -1,1 +1,1 @@
-"""Jobs of several stores on one foundation."""
+"""Jobs for several stores that share one foundation, so that their counts can be added."""

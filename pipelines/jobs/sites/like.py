@@ -1,4 +1,4 @@
-"""Create a store like another, on its foundation."""
+"""Create a store that counts like another store, on the same foundation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def created_like(
         named = [f"{{create.{option_of(own)}}}" for own in every] + ["SHARDS"] * has_shards
         raise InvalidInput(
             f"the new store takes its words, basis and rules from {like}",
-            f"remove {' and '.join(named)}, which would differ",
+            f"remove {' and '.join(named)}, which would set them differently",
         )
     shared = SharedFoundation.at(like, storage_options)
     form = {_FORM[name]: getattr(counting, name) for name in given & _FORM.keys()}

@@ -20,7 +20,7 @@ Refused: TypeAlias = InvalidInput | ForeignStatistics
 
 @dataclass(frozen=True)
 class MergeResult:
-    """Result of a merge: the store at its latest version, and the pull of each origin."""
+    """Result of a merge: the store at its latest version, and what was pulled from each origin."""
 
     store: MomentStore
     pulls: tuple[Pull, ...]
@@ -95,7 +95,7 @@ def in_turn(
     others: Sequence[str],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> MomentStore:
-    """Call `take` for each other store, in an order that allows for shards moved between stores.
+    """Merge the other stores by `take`, in an order that allows for shards moved between stores.
 
     If `take` refuses a store, or leaves out some of its shards, the store is tried again after the
     others. If it refuses all remaining stores, shards may have moved in both directions, so `take`
@@ -128,7 +128,7 @@ def _at_once(
     refused: Mapping[str, Refused],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> tuple[MomentStore, Sequence[str]]:
-    """Take as many of the refused stores as possible in one call; return these stores.
+    """Merge as many of the refused stores as possible by one call of `take`; return their URLs.
 
     Each shard must count only once in all of these stores together.
     """
@@ -151,7 +151,7 @@ def _at_once(
 
 
 def pull_line(found: Pull) -> str:
-    """Describe a pull for people, in one line.
+    """Describe for people, in one line, what was pulled from an origin.
 
     Examples
     --------

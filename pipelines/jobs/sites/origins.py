@@ -1,4 +1,4 @@
-"""Origins of a hub: what the hub holds of each, and whether the origin has changed since."""
+"""Origins of a hub: the stores merged into it, and whether they have changed since the merge."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # otherwise any day will do, because `windowed` raises an error with the reason
+        # without dates, any day will do, because `windowed` raises an error with the reason
+        if days:
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
@@ -53,7 +54,9 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
 
 
 def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    """Compare all pairs of k and alpha0, and fit the best model; also choose `auto` options.
+    """Compare models for all pairs of number of topics and alpha0, and fit the best one.
+
+    Also chooses the values of options that are "auto".
 
     If the statistics have halves of the documents, the models are compared by the held-out
     log-likelihood of word pairs, or of triples for states. Otherwise they are compared by the mean
@@ -91,12 +94,12 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         tried, single = selection.candidates, selection.single
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (
-            f"the most coherent, because there are no held-out pairs: {best.n_topics} topics, "
-            f"alpha0 {best.alpha0:g}"
+            "the most coherent model, because there are no held-out word pairs: "
+            f"{best.n_topics} topics, alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # Let the fit search for alpha0 again, because its search also finds the alpha with which
-        # the model reads documents.
+        # Let the fit of the chosen model search for alpha0 again, because this search also finds
+        # the alpha with which the model reads documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

@@ -62,7 +62,7 @@ class FoundShards:
 def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShards:
     """List the shards for a nightly run; `store` may be missing before the first run."""
     if not config.shards:
-        return FoundShards(())  # the store only merges other stores
+        return FoundShards(())  # the store has no shards of its own, but only merges other stores
     kind = None if config.create is None else config.create.format
     told, missing = list[str](), list[str]()
     listed = list_shards(
@@ -114,7 +114,7 @@ def _of_pattern(url: str) -> NothingMatches:
 def _is_inbox(pattern: str, config: NightlyConfig) -> bool:
     """Whether a pattern names the documents that a service accepted.
 
-    Recognises the inbox beside the store, and the pattern that the guide gives.
+    Recognises the inbox beside the store, and the pattern that the documentation suggests.
     """
     own = f"{config.store.rstrip('/')}-inbox/{SEALED}/"
     return pattern.startswith(own) or pattern.endswith(f"/{SEALED}/**/*.jsonl")

@@ -18,12 +18,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
-    """Add the statistics of every store of the section, in the order of `in_turn`.
+    """Add the statistics of every store in section `[merge]`, in the order of `in_turn`.
 
     If a store cannot be read, the nightly run goes on with the version that was merged before.
     Raises StoreError if there is no such version, or if a store is older than the section allows.
-    If a store is refused, a user must decide. So the error stops the run, but only after the other
-    stores are merged.
+    If the merge refuses a store, a user must decide. So the error stops the run, but only after the
+    other stores are merged.
     """
     with journal.step("merge") as found:
         told: list[str] = []

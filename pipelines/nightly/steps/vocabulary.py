@@ -28,7 +28,7 @@ _SHOWN = 5  # name at most this many words in a message
 def rebased(
     store: MomentStore, drift: Drift, config: NightlyConfig, run: Run, journal: Journal
 ) -> tuple[MomentStore, tuple[str, ...]]:
-    """Rebase the store if this is due, or if a rebase was interrupted; return store and reasons."""
+    """Rebase the store if this is due, or if a rebase was interrupted; also return why."""
     reasons: tuple[str, ...] = ()
     if store.commit.staged is not None:
         reasons = ("an earlier rebase was interrupted",)
@@ -59,7 +59,7 @@ def rebased(
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
-    """Whether the lineage is younger than `age`, by the clock of the storage."""
+    """Whether the store's lineage is younger than `age`, by the clock of the storage."""
     log = store.log()
     # The commit that began the lineage may have expired. If so, use the time of the oldest stored
     # commit, which is later.
@@ -70,7 +70,7 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
 
 @dataclass(frozen=True)
 class Growth:
-    """Store after the step that adds words, the number of added words, and the reason."""
+    """Result of the step that adds words: the store, how many were added, and why or why not."""
 
     store: MomentStore
     words: int = 0

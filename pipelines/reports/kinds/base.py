@@ -1,4 +1,4 @@
-"""KindReports: reports on stores of a kind, and parts shared by the kinds that count triples."""
+"""KindReports: how reports describe stores of a kind, and parts for kinds that count triples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def words_of(foundation: Any) -> dict[str, Any]:
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Return version, documents, tokens and shards, and the share of tokens outside if known."""
+    """Return the version of a store, and its numbers of documents, tokens and shards.
+
+    Also the share of tokens outside the vocabulary, if it is known.
+    """
     facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
     share = told.get("outside_share")
     return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
@@ -63,7 +66,7 @@ def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
 
 
 def common_details(facts: Facts) -> Rows:
-    """Return rows with version, segments, bytes and halves."""
+    """Return rows for the version, the segments, the bytes and the halves of a store."""
     return [
         version_row(facts),
         segments_row(facts),
@@ -197,8 +200,8 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
     """Return a function that formats `facts_of_triples` as names and values.
 
-    `records` and `triples` are the nouns for these. `lacking` describes records without a triple,
-    if there are any.
+    `records` and `triples` are the nouns for the records of the store and for its triples.
+    `lacking` describes records without a triple, if there are any.
     """
 
     def rows(facts: Facts) -> Rows:

@@ -80,7 +80,7 @@ def record_noun(store: MomentStore) -> str:
 
 
 def records_text(store: MomentStore, records: int, tokens: int) -> str:
-    """Format the numbers of records and of their items, unless each record is one item."""
+    """Format the number of records and, if a record has several items, the number of items."""
     said = of_number(records, record_noun(store))
     item = KIND_REPORTS[store.kind].item
     return said if tokens == records or not item else f"{said}, {of_number(tokens, item)}"
@@ -99,7 +99,7 @@ def advice_on(
 ) -> tuple[str, ...]:
     """Return remedies that lower the share of tokens outside the vocabulary; none if it is small.
 
-    `spell` writes the options.
+    `spell` formats the options that a remedy names.
     """
     advice = KIND_REPORTS[store.kind].advice
     return () if advice is None else tuple(one.said(spell) for one in advice(store, share))

@@ -1,4 +1,4 @@
-"""Sequences: reports on stores of symbols in order."""
+"""Sequences: reports on a store whose records are sequences of symbols."""
 
 from __future__ import annotations
 

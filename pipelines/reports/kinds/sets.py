@@ -1,4 +1,4 @@
-"""Sets: reports on stores of sets of features."""
+"""Sets: reports on a store whose records are sets of features."""
 
 from __future__ import annotations
 

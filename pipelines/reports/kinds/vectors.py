@@ -1,4 +1,4 @@
-"""Vectors: reports on stores of rows of numbers."""
+"""Vectors: reports on a store whose records are rows of numbers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-# Warn if more than this share of the rows was clipped. Every grid clips about a twentieth of them,
-# and by chance sometimes more.
+# Warn if more than this share of the rows was clipped. Every grid clips about a twentieth of the
+# rows, and by chance sometimes more.
 _CLIPPED = 0.06
 
 

@@ -1,4 +1,4 @@
-"""Views: reports on stores of records in three views."""
+"""Views: reports on a store whose records consist of three views."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts, charts and tables of each family of models, for pages and reports."""
+"""How pages and reports show each family of models: its parts, such as topics, and charts."""

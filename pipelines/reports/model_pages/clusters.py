@@ -1,4 +1,4 @@
-"""Clusters of rows of numbers on pages: their place, size and movement."""
+"""How pages show clusters of rows of numbers: their place, size and movement."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def rows_written(
 
 
 def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
-    """Return how the mean of each cluster has moved since the earlier model, by number."""
+    """Return how the mean of each cluster, by its number, has moved since the earlier model."""
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
     return {pair.after: cluster_move(before, after, pair) for pair in followed.matching.kept}
@@ -157,8 +157,8 @@ def _bar_in_spreads(move: ClusterMove) -> float:
 def _bars(model: GaussianMixture) -> dict[int, float]:
     """Return the standard errors of the weights, if they are known.
 
-    The two halves may agree by chance. So an error is at least as large as if the cluster of each
-    row were certain.
+    The errors compare models of two halves of the rows, which may agree by chance. So an error is
+    at least as large as if the cluster of each row were certain.
     """
     if model.weight_bars is None:
         return {}

@@ -1,4 +1,4 @@
-"""Names of the coordinates of rows of numbers."""
+"""Name the coordinates of records that are rows of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of rows of numbers on pages: their size, and their distance from noise."""
+"""How pages show factors of rows of numbers: their size, and their distance from noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follow the parts of a model in earlier models of a store."""
+"""Follow the parts of a model, such as topics or clusters, through earlier models of a store."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class ModelView(ABC):
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """Return the description of the fit, of the model, and of its parts."""
+        """Return the description of the fit, of the model, and of its parts as JSON."""
         return {**described_as_json(self.model), **self.parts}
 
     @property
@@ -136,12 +136,12 @@ class StatesView(ModelView):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """An empty list of topics, and the states as JSON."""
+        """Return an empty list of topics, and the states as JSON."""
         return {"topics": [], "states": states_as_json(self.lines)}
 
     @property
     def scores(self) -> dict[str, Any]:
-        """Parameters of a model of rows of numbers; empty for other models."""
+        """Return the parameters of a model of rows of numbers; empty for other models."""
         return parameters_as_json(self.model)
 
     @property
@@ -215,7 +215,7 @@ def print_topics(
     starred: Container[str] = (),
     columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """Print a table of topics; `starred` words get an asterisk, and `columns` are added."""
+    """Print a table of topics; `starred` words get an asterisk, `columns` are further columns."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic" if lines else "state", justify="right")
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""States of models without topics on pages: a table, or a picture in lines of text."""
+"""How pages show states of models without topics: as a table, or a picture in lines of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ON_A_PAGE = 10
 def parts_of(
     store: MomentStore, name: str, model: Any, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """Return the states of a model with words, as the objects that reports use for topics."""
+    """Return the states of a model and their words, as the objects that reports use for topics."""
     bars = getattr(model, "bars", None)
     made = []
     for line in state_lines(model, store, _IN_A_REPORT, store.models[name].labels):

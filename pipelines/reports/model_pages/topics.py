@@ -1,4 +1,4 @@
-"""Topics on pages: their distances, correlations and shares."""
+"""How pages show topics: their distances, correlations and shares."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-# Wait for a handler this many seconds longer, so that it reports its own timeout first.
+# Wait for a handler this many seconds longer than the handler itself may take, so that it can
+# report its own timeout first.
 _GRACE = 1.0
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds after which a client should try again
 
@@ -156,7 +157,8 @@ class Door:
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()
             raise Problem(
-                403, f"this needs a token of role {asked}; the token {found.name} has role {has}"
+                403,
+                f"this call needs a token of role {asked}; the token {found.name} has role {has}",
             )
         request.state.credential = token.strip()
         return found
@@ -218,7 +220,10 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
 
 
 def bodies_crowded() -> Problem:
-    """Return the error for a body if others already use the whole budget, or the caller's share."""
+    """Return the error for a body for which there is no memory left.
+
+    Other bodies already use the whole memory budget for bodies, or the caller's share of it.
+    """
     detail = "too many bodies are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 

@@ -67,7 +67,7 @@ _HEADERS = (
 
 
 def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
-    """Make the application of a service; it closes the service when it ends.
+    """Make the application of a service. When the application ends, it closes the service.
 
     `log` records each call and each internal error, but no text of a document and no token.
     """
@@ -108,13 +108,13 @@ _Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]
 
 @dataclass
 class _Described:
-    """The calls as OpenAPI and as a list; both are made again if the form of documents changes."""
+    """The service's calls as OpenAPI and as a list; made again if the form of documents changes."""
 
     tokens: bool
     _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
     def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
-        """Return the OpenAPI document and the calls that its page lists.
+        """Return the OpenAPI document, and the calls that the page `/docs` lists.
 
         `intake` describes the documents that the store counts.
         """
@@ -150,8 +150,9 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # If a browser follows a link to the metrics, it sends the password as to a
-                        # page. So admit a password for the metrics, too, if a browser asks.
+                        # If a browser follows a link to the metrics, it sends the password as it
+                        # does for a page. So admit a password for the metrics, too, if a browser
+                        # asks.
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)
@@ -186,7 +187,7 @@ class _Answers:
 
 @dataclass
 class _Logged:
-    """Gives each request an id, adds headers to each answer, and logs a line for each call."""
+    """Middleware that gives each request an id, adds headers to each answer, and logs each call."""
 
     app: App
     service: Service
@@ -211,7 +212,8 @@ class _Logged:
             await send(message)
 
         try:
-            # refuse a request with two lengths, because a proxy may have used the other length
+            # refuse a request that gives its length in two ways, because a proxy may have used the
+            # other one
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:

@@ -1,4 +1,4 @@
-"""Arrow bodies: streams of record batches as documents; streams that would expand are refused."""
+"""Arrow bodies: read documents from streams of record batches; refuse streams that would expand."""
 
 from __future__ import annotations
 

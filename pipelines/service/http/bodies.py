@@ -155,8 +155,8 @@ def _not_json(content: bytes, error: ValueError) -> str:
 def _named_once(found: object, content: bytes) -> object:
     """Return the parsed value; put `Unreadable` in place of an object with a repeated name.
 
-    Some parsers use the first of the two values, others the last, so the client could not know
-    which one is counted.
+    If an object has a name twice, some parsers use its first value, others its last. So the client
+    could not know which one is counted.
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))

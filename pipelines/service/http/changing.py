@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-# a change waits this long for a cycle of the accumulator to release the lock
+# a rollback or a new label waits at most this long until the accumulator, which counts new
+# documents, releases the lock of the store
 _PATIENCE = timedelta(seconds=5)
 _SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 
@@ -38,8 +39,8 @@ class Return:
     apart : difference from the latest version to the target
     models : models of the latest version that the target version lacks
     answering : whether the target version has any model
-    tags : for each tag that would change, its model in the latest version and in the target; None
-        where the tag does not exist
+    tags : for each tag that would change, its model in the latest version and its model in the
+        target; None if the tag does not exist there
     """
 
     version: int
@@ -99,10 +100,9 @@ async def labelled(service: Service, request: Request) -> Response:
 async def _changed(
     service: Service, change: Callable[[MomentStore], MomentStore], then: str
 ) -> Response:
-    """Change the latest version under the lock, and redirect to a page that shows the result.
+    """Apply `change` to the latest version of the store while holding its lock, then redirect.
 
-    `then` is the URL of that page. It is relative to the URL of the form, as all links of pages
-    are.
+    `then` is the URL of a page that shows the result. It is relative to the URL of the form.
     """
     config = service.config
 

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Seen:
-    """State of the comparisons of a store.
+    """Comparison of models that the page shows, and whether another one is possible.
 
-    compared : the last comparison
+    compared : last comparison of models of the store with different numbers of topics
     asked : whether another comparison is requested
     refusal : why the store cannot compare models; empty if it can
-    documents : number of documents in the version that was compared
+    documents : number of documents in the version of the store to which these models were fitted
     """
 
     compared: Compared | None
@@ -52,7 +52,7 @@ class _Seen:
 
 
 async def choice_of_k(service: Service, request: Request) -> Response:
-    """Show the last comparison, which a nightly job made or a user requested."""
+    """Show the last comparison of numbers of topics that a nightly job made or a user requested."""
     view = service.view
 
     def looked() -> _Seen:
@@ -99,7 +99,10 @@ async def choice_of_k(service: Service, request: Request) -> Response:
 
 
 async def selection_asked(service: Service, request: Request) -> Response:
-    """Request a comparison from the accumulator; a repeated request replaces the pending one."""
+    """Ask the accumulator to compare numbers of topics.
+
+    The request replaces an earlier one that is still pending.
+    """
     await own_form(service, request)
     version = service.view.store.version
     await run_in_threadpool(ask_selection, service.current.inbox, version)
@@ -107,7 +110,7 @@ async def selection_asked(service: Service, request: Request) -> Response:
 
 
 def _documents_at(store: MomentStore, version: int) -> int | None:
-    """Return the number of documents of a version; None if the version has expired."""
+    """Return the number of documents in a version of the store; None if the version has expired."""
     return store.at(version).commit.documents if store.commit.keeps(version) else None
 
 

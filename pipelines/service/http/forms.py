@@ -38,18 +38,18 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
         text = content.decode("latin-1")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)
     except ValueError as error:
-        raise Problem(422, f"the form is invalid ({error}); send the form of the page") from error
+        raise Problem(422, f"the form is invalid ({error}); send it from its page") from error
     finally:
         service.budget.give(len(content))
     return {name: values[0] for name, values in found.items()}
 
 
 def form_token(service: Service, request: Request, path: str) -> str:
-    """Return a token that a form for `path` has to contain; only users of the page get it.
+    """Return a token that a form sent to `path` must contain; only users of our page get it.
 
-    It is a hash with the credential of the user as its secret, so every instance of the service
-    accepts it. If the service needs no credentials, the secret is a random one that only this
-    process has.
+    The token is a hash with the credential of the user as its secret, so every instance of the
+    service accepts it. If the service needs no credentials, the secret is random and known only to
+    this process.
     """
     secret = request.state.credential.encode() or service.secret
     told = f"form\n{principal(request).name}\n{path}"

@@ -26,9 +26,10 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
-_ACCEPTED = 202  # status of an accepted request; the answer links to its state
-# In examples of bodies: the text, and the least number of items in a list. An example is left out
-# if a list would have more than `_LONGEST` items.
+# HTTP status of a request that is accepted but not yet done; the answer links to its state
+_ACCEPTED = 202
+# For examples of request bodies: the text in them, and the smallest and the largest number of items
+# in a list. A body gets no example if one of its lists needs more items.
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 
@@ -41,10 +42,10 @@ def openapi_document(
 ) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of a service.
 
-    shape : fields of a document of this store
-    tokens : whether tokens are required
+    shape : fields of a document that is sent to the store of the service
+    tokens : whether calls need a token
     version : version of the package
-    texts : whether documents are texts
+    texts : whether the store counts texts
     """
     calls = CALLS if texts else [_of_documents(call) for call in CALLS]
     kinds = [call.gives for call in calls] + [call.takes for call in calls]
@@ -172,7 +173,10 @@ def _document(shape: RecordShape) -> dict[str, Any]:
 
 
 def _example(call: Call, shape: RecordShape) -> Any:
-    """Return an example of a body; None if the call takes a form, or the example would be long."""
+    """Return an example of the body of a call.
+
+    None if the call takes a form, or if the example would be long.
+    """
     fields = {one.name: _value_of(one.schema) for one in shape.counted}
     if any(isinstance(one, list) and len(one) > _LONGEST for one in fields.values()):
         return {DocumentsToForget: {"ids": ["7"]}}.get(call.takes)
@@ -186,7 +190,7 @@ def _example(call: Call, shape: RecordShape) -> Any:
 
 
 def _value_of(schema: Mapping[str, Any]) -> Any:
-    """Return a value that a field with this schema accepts."""
+    """Return an example of a value that a field with this schema accepts."""
     if "anyOf" in schema:
         return _value_of(schema["anyOf"][0])
     kinds = schema["type"]

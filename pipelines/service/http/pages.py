@@ -56,12 +56,12 @@ _LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
 # A relative link starts with at most this many "../". No page is so deep in folders; the limit
 # bounds the size of an error page for a long path.
 _DEEPEST = 20
-_SHOWN = 50  # at most this many versions, or shards, are on a page
-_RUNS = 10  # at most this many runs of the nightly job are on a page
+_SHOWN = 50  # a page lists at most this many versions, and at most this many shards
+_RUNS = 10  # a page lists at most this many runs of the nightly job
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# A few documents outweigh all others if the number of documents is more than this many times the
-# effective number of documents.
+# The effective number of documents is small if a few documents have most of the weight. They
+# outweigh all others if there are more than this many documents for each effective one.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -79,7 +79,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether the share has risen so far that the model misses much of new documents.
+        """Whether the model misses much of new documents, because it lacks many of their tokens.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
@@ -102,7 +102,7 @@ class Spoken:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """Show the topics of the answering model."""
+    """Show the topics of the model that answers calls."""
     view = service.view
     published = view.published
     if published is None:
@@ -113,7 +113,7 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """Show the commits, and the difference between two of them."""
+    """Show the commits of the store, and the difference between two of its versions."""
     store = service.view.store
     after = number(request, "after", max(1, store.version), LARGEST)
     earlier = (min(last, after - 1) for first, last in store.commit.kept if first < after)
@@ -146,7 +146,7 @@ async def versions(service: Service, request: Request) -> Response:
 def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
     """Return the models that are new, and those that were deleted, between two versions.
 
-    Each list is under its heading for the page.
+    The keys are the headings under which the page shows them.
     """
     earlier, later = (store.at(version).commit.models for version in (before, after))
     return {
@@ -215,7 +215,10 @@ def _runs(folder: Folder, store: str) -> Sequence[Night]:
 
 
 def _outside_since(service: Service, view: View) -> Outside | None:
-    """Return shares of tokens outside the vocabulary; None if nothing was counted since the fit."""
+    """Return which share of tokens the vocabulary of the model lacks, in old and in new documents.
+
+    None if nothing was counted since the model was fitted.
+    """
     store, published = view.store, view.published
     if published is None:
         return None
@@ -232,12 +235,12 @@ def _outside_since(service: Service, view: View) -> Outside | None:
             ("outside", store.version, published.name), made
         )
     except StoreError:
-        return None  # the version has expired
+        return None  # the version to which the model was fitted has expired
     return found
 
 
 async def asked(service: Service, request: Request) -> Response:
-    """Show the page for a pasted text, if the model has topics of texts."""
+    """Show the page `Try it`, where a user can paste a text if the model has topics of texts."""
     published = service.view.published
     takes = published is not None and published.index is not None
     told = {"text": "", "found": None, "spoken": (), "takes": takes}
@@ -245,7 +248,7 @@ async def asked(service: Service, request: Request) -> Response:
 
 
 async def tried(service: Service, request: Request) -> Response:
-    """Show the topics of a pasted text, with the words that indicate them."""
+    """Show the topics of a pasted text, and the words of the text that are evidence for each."""
     view = service.view
     if view.published is None:
         raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
@@ -281,7 +284,10 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Return the report of a model without sample documents; cache it for each version."""
+    """Return the report of a model without sample documents.
+
+    The report is cached for each version of the store.
+    """
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
@@ -297,7 +303,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
 
 def _refit_of(service: Service) -> str:
-    """Describe in a sentence how the next model is fitted, with the command that fits it."""
+    """Say in a sentence when the next model is fitted, and which command fits one now."""
     night = service.config.accumulate.night
     if night is None:
         return f"`streaming-moments refit {shlex.quote(service.config.store)}` fits a new model"
@@ -344,7 +350,7 @@ async def docs(service: Service, request: Request) -> Response:
 def page(
     service: Service, request: Request, template: str, title: str, **values: object
 ) -> Response:
-    """Fill a page of one of the templates."""
+    """Answer with the page that a template makes of `values`."""
     admin = principal(request).role >= Role.ADMIN
     told = frame_of(service, request.scope)
     return html(rendered(template, title=title, admin=admin, **told, **values))
@@ -361,7 +367,7 @@ def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def html(text: str) -> Response:
-    """Answer with a page, and let the browser run only scripts of the page.
+    """Answer with a page; the browser runs only the scripts that the page itself contains.
 
     A header lists the hashes of these scripts.
     """

@@ -196,7 +196,10 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 
 
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
-    """Return sample documents or rows by the number of the part, and why any are missing."""
+    """Return sample documents or rows for each part of the model, and why any are missing.
+
+    The keys are the numbers of the parts.
+    """
     config = service.config
     storage_options = config.storage_options or None
     try:
@@ -250,7 +253,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Return the known numbers about a part by their names, formatted for people."""
+    """Return what is known about a part, such as its share; the keys are names that people read."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
@@ -270,7 +273,7 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Return why error bars are missing; empty if they exist, or this kind of model has none."""
+    """Return why a model lacks error bars; empty if it has them, or if its kind never has any."""
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 
@@ -303,9 +306,9 @@ def _periods(
 ) -> ShareOverTime:
     """Return the shares of topics by day, week or month.
 
-    Raises InvalidInput if there would be too many periods, or for another value of `by`.
+    Raises InvalidInput if there would be more periods than a page shows, or if `by` is unknown.
 
-    Counts only the documents of `origin`, as `only_of` selects them; all documents for None.
+    Only documents of `origin` are counted; all documents, if no origin is given.
     """
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None

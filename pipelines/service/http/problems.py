@@ -25,9 +25,9 @@ class Status:
 
     title : general meaning of the status
     by : which calls may return this status: "all", "tokens" (calls that need a token) or "bodies"
-        (calls with a body); other calls may name it in `routes`
-    unread : whether the body of the request may be unread, so that the connection closes
-    again : whether the answer may say after how many seconds to try again
+        (calls with a body); any other call that returns it names it in `routes`
+    unread : whether the server may answer before it has read the body; the connection then closes
+    again : whether the answer may tell the client after how many seconds to try again
     """
 
     title: str
@@ -55,14 +55,14 @@ STATUSES: Mapping[int, Status] = {
 }
 
 
-@dataclass(eq=False)  # not frozen, because raising it sets its traceback
+@dataclass(eq=False)  # not frozen, because `raise` sets the traceback of the exception
 class Problem(Exception):
     """Error answer of a call.
 
     status : status code of HTTP
     detail : what is wrong with this call, and the remedy
     field : name of the affected field, parameter or header
-    place : position of the document in the body, from 0
+    place : position of the invalid document in the body, from 0
     retry_after : seconds after which the client should try again
     headers : further headers
     """
@@ -93,7 +93,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the answer to an error; if the error is a bug, the answer reveals nothing internal.
+    """Return the HTTP answer to an error; if the error is a bug, it reveals nothing internal.
 
     Examples
     --------
@@ -115,10 +115,11 @@ def problem_of(error: Exception) -> Problem:
     if lacks_space(error):
         return Problem(
             507,
-            "the storage has no space left, and nothing is acknowledged; send it again later",
+            "the storage has no space left, and nothing was stored; send the request again later",
             retry_after=_AGAIN_LATER,
         )
-    if isinstance(error, TokeniserMissing):  # hide its message, which names the machine
+    # the message of this error names the machine, so do not show it
+    if isinstance(error, TokeniserMissing):
         return Problem(
             503,
             "the service lacks the tokeniser of the store, or has another version of it; its log "

@@ -51,13 +51,13 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# The storage counts as silent if it has not answered for this many seconds, and for at least this
-# many times the interval of `refresh`.
+# The storage counts as silent if it has not answered for this many seconds, and also for this many
+# times the interval `refresh` of the configuration.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 
 async def transform(service: Service, request: Request) -> Response:
-    """Answer with topics of texts, or with results of the published model for other documents."""
+    """Answer with what the published model finds in the sent documents, such as topics of texts."""
     published = service.view.published
     if published is None:
         raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
@@ -88,7 +88,7 @@ async def transform(service: Service, request: Request) -> Response:
 
 
 def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an answer, without those of value None."""
+    """Return the fields of an answer, but leave out fields of value None."""
     return {name: value for name, value in fields if value is not None}
 
 
@@ -215,7 +215,7 @@ async def shares(service: Service, request: Request) -> Response:
 
 
 async def origins(service: Service, request: Request) -> Response:
-    """Answer with shares of topics at each origin."""
+    """Answer with shares of topics in the documents of each origin."""
     store, name = service.view.store, called(service, request)
 
     def found() -> SharesByOrigin:
@@ -235,7 +235,7 @@ def _with_topics(store: MomentStore, name: str) -> Any:
 
 
 def origin_of(service: Service, request: Request) -> str | None:
-    """Return the requested origin, None if none is requested; raise a Problem 404 if unknown."""
+    """Return the origin that the query names, or None; raise a Problem 404 if it is unknown."""
     asked = request.query_params.get("origin")
     known = service.view.store.commit.origins
     if asked and asked not in known:
@@ -257,14 +257,15 @@ async def alive(service: Service, request: Request) -> Response:
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """Answer whether the service can work."""
+    """Answer whether the service can accept documents and answer calls."""
     view = service.view
     problems = view.problems
     store, model = "store" not in problems, view.published is not None
     # while the store has no model, the service is ready without one, because it accepts documents
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
-    # problems may contain URLs, so only callers who may ask for the status see them
+    # give only the names of problems: their texts may contain URLs, and are for users who may ask
+    # for the status
     told = sorted(problems)
     refresh = service.config.refresh.total_seconds()
     silent = service.current.silence > max(_SILENT, _SILENT_LOOKS * refresh)

@@ -22,7 +22,7 @@ LARGEST = (1 << 53) - 1  # largest whole number of JSON that every parser reads 
 
 
 def principal(request: Request) -> Principal:
-    """Return the caller."""
+    """Return the user who sent the request."""
     found: Principal = request.state.principal
     return found
 
@@ -30,7 +30,8 @@ def principal(request: Request) -> Principal:
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
     """Read the body, of at most `most` bytes; by default the limit of the service applies.
 
-    The bytes of the body stay counted in the budget of the service; the caller releases them.
+    The bytes stay counted in the memory budget of the service until the caller of this function
+    releases them.
     """
     limits = service.config.limits
     with request.state.door.receiving(request) as share:
@@ -43,7 +44,7 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
         )
         share.came(len(content))
     try:
-        # check the number of calls again, because more may have come in while the body arrived
+        # check again how many calls are open, because others may have begun while the body arrived
         request.state.door.require_room()
     except Problem:
         service.budget.give(len(content))
@@ -52,11 +53,11 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
 
 
 def require_known(request: Request, known: Collection[str], repeated: Collection[str]) -> None:
-    """Refuse parameters of the query that the call does not have, with a Problem 422.
+    """Raise a Problem 422 if the query has a parameter that the call does not have.
 
-    If the call ignored a parameter, it would answer another question, such as the topics of another
-    model. A call that ignored one of two values of a parameter would do the same. So only
-    parameters in `repeated` may appear twice.
+    A call that ignored a misspelt parameter would answer another question: for example, it would
+    return topics of another model. The same holds if a parameter has two values and the call reads
+    only one. So only parameters in `repeated` may appear twice.
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-METRICS = "/metrics"  # path of a call that is meant for programs, but that a page links to
+METRICS = "/metrics"  # this call is for programs, but a page links to it
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class Call:
     gives : dataclass of `schemas` for JSON, or a content type
     takes : dataclass of `schemas` for the body
     several : whether the body is a list of `takes`, or has one of them in each line
-    refusals : status codes of errors, besides those that `problems.STATUSES` lists for all calls of
-        this kind
+    refusals : further status codes of errors; `problems.STATUSES` has those that all calls of a
+        kind share
     encoding : content type of the body
     """
 

@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Accept documents, and answer as soon as even a power cut cannot lose them."""
+    """Accept documents; answer when they are on disk, so that even a power cut cannot lose them."""
     skip_bad = flag(request, "skip_bad")
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:
@@ -76,15 +76,15 @@ async def documents(service: Service, request: Request) -> Response:
             found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
             return found, bad, len(empty - {one.place for one in bad})
 
-        # parse submissions in threads of their own, so that slow calls for results do not delay
+        # parse sent documents in threads of their own, so that slow calls for topics do not delay
         # them
         submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # Note rejected documents only after the key is claimed. If the key was used with other
-            # content, the claim fails and nothing is noted.
+            # Note rejected documents only now, when the Idempotency-Key is claimed. If the key was
+            # used before with other content, the claim fails and nothing is noted.
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
@@ -100,7 +100,7 @@ async def documents(service: Service, request: Request) -> Response:
 
 
 def _noticed(several: Iterable[object], shape: RecordShape, empty: set[int]) -> Iterator[object]:
-    """Yield documents, and add the places of those without content to `empty`."""
+    """Yield documents; add to `empty` the positions of documents without content."""
     for place, one in enumerate(several):
         if isinstance(one, Mapping) and not any(_holds(one.get(name)) for name in shape.required):
             empty.add(place)
@@ -108,7 +108,7 @@ def _noticed(several: Iterable[object], shape: RecordShape, empty: set[int]) -> 
 
 
 def _holds(value: object) -> bool:
-    """Whether a field has content; every number is content, also 0."""
+    """Whether a field of a document has content; every number is content, also 0."""
     if isinstance(value, str):
         return not value.isspace() and value != ""
     return value is not None and value != []

@@ -40,9 +40,10 @@ def in_words(operation: str) -> str:
 def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
     """Group consecutive commits that counted documents under the same lock.
 
-    Each run of the nightly job, and each cycle of an accumulator, holds a lock of its own. A commit
-    without a lock repeats the fence of the previous commit. If no writer of a store ever held a
-    lock, the fence is 0, and the commits are not grouped.
+    So a group has the commits of one run of the nightly job, or of one cycle of an accumulator.
+    Each of these takes the lock again, and gets a new number, the fence, which commits record. A
+    commit without a lock repeats the fence of the previous commit. If no writer of a store ever
+    held a lock, the fence is 0, and the commits are not grouped.
     """
 
     def run_of(commit: Commit) -> tuple[str, int]:

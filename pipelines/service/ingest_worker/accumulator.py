@@ -1,8 +1,9 @@
-"""The accumulator: seals pending documents, and counts them as an update does.
+"""The accumulator: seals pending documents into shards, and counts them as an update does.
 
-Several accumulators take turns, because each cycle runs under the lock of the store. An accumulator
-that finds the lock held waits for its next cycle. An accumulator that slept until its lock expired
-cannot commit. If two accumulators seal at the same time, only one of the two seals is stored.
+Several accumulators may serve one store. They take turns, because each cycle runs under the lock of
+the store; an accumulator that finds the lock held tries again in its next cycle. An accumulator
+that slept until its lock expired cannot commit. If two accumulators seal at the same time, only one
+of the two seals is stored.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # number of checks for pending documents in each interval of `seal_after`
+# the accumulator looks for pending documents this many times in each interval `seal_after`
+_TURNS = 10
 _MOST_SEALS = 100  # a cycle makes at most this many seals
-_ASKING = 10.0  # seconds between two checks whether set-aside shards are due to be counted again
+# seconds between two checks whether set-aside shards, which could not be counted, are due to be
+# tried again
+_ASKING = 10.0
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
 
 @dataclass
 class Accumulator:
-    """Seals and counts pending documents, cycle by cycle. Make one with `of`.
+    """Seals and counts pending documents, cycle by cycle. Make an accumulator with `of`.
 
     tell : called with a line about each action
     clock : seconds since any fixed time
@@ -92,7 +96,10 @@ class Accumulator:
         clock: Callable[[], float] = time.monotonic,
         warn: Callable[[str], None] | None = None,
     ) -> Accumulator:
-        """Make the accumulator of a configuration; errors as in `Inbox.open` and `night_of`."""
+        """Make an accumulator from a configuration.
+
+        Raises what `Inbox.open` and `night_of` raise.
+        """
         options = config.storage_options or None
         owner = Owner.at(config.store, options)
         inbox = Inbox.open(config.inbox_url, options, owner)
@@ -116,11 +123,14 @@ class Accumulator:
 
     @property
     def lags(self) -> bool:
-        """Whether there are sealed, uncounted documents."""
+        """Whether there are documents that are sealed, but not yet counted."""
         return self.seals.latest() > counted_up_to(self.seals.inbox)
 
     def compare_if_asked(self) -> Compared | None:
-        """Compare numbers of topics if a user requested it on a page; errors as in `compare`."""
+        """Compare numbers of topics if a user requested it on a page.
+
+        Raises what `compare` raises.
+        """
         inbox = self.seals.inbox
         if not selection_is_asked(inbox):
             return None
@@ -142,7 +152,10 @@ class Accumulator:
             return None
 
     def _is_asked_again(self) -> bool:
-        """Whether some set-aside shards are due to be counted again; checked every 10 seconds."""
+        """Whether shards that could not be counted are due to be tried again.
+
+        Looks only every 10 seconds, and returns False in between.
+        """
         now = self.clock()
         if self._asked is not None and now - self._asked < _ASKING:
             return False
@@ -152,22 +165,23 @@ class Accumulator:
     def turn(self) -> Turn:
         """Run one cycle: seal and count pending documents, and carry out deletions.
 
-        A failed step does not stop the others, nor does a failed deletion: `Turn.failed` lists
-        both. Raises LockHeld if another process runs a cycle or a nightly job.
+        If a step or a deletion fails, the other steps still run, and `Turn.failed` lists the
+        failure. Raises LockHeld if another process runs a cycle or a nightly job.
         """
         steps = self.steps
         steps.failed.clear()
         with inbox_locked(self.config) as journal:
             self._look_at_workers()
-            # read the deletions before sealing, so that all documents sent before a deletion are in
-            # a shard
+            # read the requested deletions before sealing: then every document that was sent before
+            # a deletion was requested is in a shard
             asked = self.deletions.waiting()
             # First repeat the deletions that a rollback has undone. Do so before counting, because
             # documents can be subtracted only while the content of their shards is unchanged.
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # a deletion needs no counting: it only needs earlier documents to be sealed
+                # deletions do not need the count: it is enough that documents sent before them are
+                # sealed
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -197,7 +211,7 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan for the workers that the scheduler has now, because workers may come and go."""
+        """Plan the work for the workers that exist now, because workers may come and go."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
@@ -222,9 +236,9 @@ class Accumulator:
         return documents, False
 
     def expire_if_due(self) -> Expired | None:
-        """Delete expired data; None if it is not due, or must wait for a lock or a deletion.
+        """Delete expired data; None if that is not due, or must wait for a lock or a deletion.
 
-        If the storage fails, the next call resumes.
+        If the storage fails halfway, the next call deletes the rest.
         """
         keep, now = self.config.keep, self.clock()
         retention = Retention(keep.keys, keep.documents)
@@ -236,8 +250,10 @@ class Accumulator:
             with inbox_locked(self.config) as journal:
                 failing = {one.step for one in read_steps(inbox)}
                 if any(f"delete {one}" not in failing for one in self.deletions.unplanned()):
-                    return None  # a deletion may still have to find its documents in old shards
-                # keep the shards of a deletion until it is done
+                    # a requested deletion may still have to find its documents in shards that would
+                    # expire
+                    return None
+                # do not let shards expire from which a deletion is removing documents
                 begun = self.deletions.begun()
                 ledger = self._opened().ledger()
                 found = expire(
@@ -256,7 +272,10 @@ class Accumulator:
         return found
 
     def _lagging(self, journal: Journal) -> Turn:
-        """Count shards that other processes sealed; first finish a seal whose process died."""
+        """Count sealed shards that are not counted yet.
+
+        First finishes a seal if the process that made it died.
+        """
         self.seals.finish(self.seals.latest())
         return self._counted(journal)
 
@@ -283,9 +302,12 @@ class Accumulator:
         )
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
-        """Seal and count; return whether all documents pending at the start are sealed."""
-        # Count earlier seals first. If that fails, seal nothing more: then the age of pending
-        # documents grows and shows the failure.
+        """Seal and count pending documents.
+
+        Also returns whether all documents that were pending at the start are sealed.
+        """
+        # First count shards that are already sealed. If that fails, seal no further documents: then
+        # the age of pending documents grows, which shows the failure.
         before = self._lagging(journal) if self.lags else Turn()
         sealed, whole = self._sealed(journal)
         turn = self._counted(journal)
@@ -337,7 +359,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether to seal pending documents, because they have waited long enough or are many.
+    """Whether to seal pending documents, because there are enough or they have waited long enough.
 
     Examples
     --------
@@ -355,9 +377,9 @@ def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
-    """Run cycles until `over` returns True; report each failed step, and try it again.
+    """Run cycles until `over` returns True; report each failed step, and repeat it later.
 
-    `over` waits for the given number of seconds, and returns whether to end.
+    `over` waits for as many seconds as it is given, and returns whether to end.
     """
     steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
         ("look", accumulator.look, True),

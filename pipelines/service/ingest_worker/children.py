@@ -17,9 +17,9 @@ from time import monotonic, sleep
 from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard, kill_if_hung
 
 _FIRST, _LONGEST = 1.0, 60.0  # shortest and longest wait before a restart, in seconds
-_LOOK = 0.5  # seconds between two checks of a silent child
-# When the service ends, the child has this many seconds to finish its cycle. Then it is killed, and
-# the next process finishes the cycle.
+_LOOK = 0.5  # seconds between two checks whether a child has ended or sent a heartbeat
+# When the service ends, the child process has this many seconds to finish its cycle. Then it is
+# killed, and a later accumulator finishes the cycle.
 _ENDING = 30.0
 
 
@@ -30,8 +30,9 @@ def kept_running(
     """Run this program as a child until the block ends, and restart the child whenever it ends.
 
     The standard input of the child stays open as long as this process lives; when it closes, the
-    child ends. The child writes heartbeats to its standard output, and `heard` records them. After
-    `patience` without a heartbeat the child is killed. `tell` gets a line about an unexpected end.
+    child ends. The child writes heartbeats to its standard output, and `heard` records them. A
+    child that sends no heartbeat for `patience` is killed. `tell` gets a line whenever a child ends
+    unexpectedly.
     """
     over = threading.Event()
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
@@ -82,7 +83,7 @@ class _Watch:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
-        """Restart the child until `over` is True, or `anew` is False for its exit code.
+        """Restart a child that ends, until `over` is True or `anew` is False for its exit code.
 
         Returns the last exit code.
         """
@@ -105,12 +106,14 @@ class _Watch:
                 delay = min(2 * delay, _LONGEST)
                 try:
                     another = self.begin()
-                except OSError as error:  # too little memory or too many processes; wait a moment
+                # there is too little memory, or there are too many processes; try again a little
+                # later
+                except OSError as error:
                     told = f"the counting process cannot be started ({error})"
             child = another
 
     def _ended(self, child: subprocess.Popen[bytes]) -> int:
-        """Wait until the child ends, or kill it if it is silent for too long; return its code."""
+        """Wait until the child ends, or kill it if it sends no heartbeat; return its exit code."""
         assert child.stdout is not None
         assert child.stdin is not None
         until = math.inf
@@ -119,7 +122,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # a signal also ends a child that does not read its standard input yet
+                    # also send a signal, because the child may not read its standard input yet
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

@@ -12,14 +12,15 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
-_REACHED = "counted.json"  # file with the number up to which all seals are counted
+# file with a number; the shards of all seals up to this number are counted
+_REACHED = "counted.json"
 
 
 @dataclass(frozen=True)
 class Counted:
     """The result of counting the shards of a seal.
 
-    version : version of the store that counts them; None if no note about the seal exists
+    version : version of the store that counts these shards; None if there is no note about the seal
     left_out : why a shard was not counted, by its path in the inbox
     """
 
@@ -32,7 +33,7 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
 def read_counted(inbox: Inbox, number: int) -> Counted:
-    """Read the note about a seal."""
+    """Read the note that says how the shards of a seal were counted."""
     name = _file(number)
     data = inbox.folder.find(name)
     where = f"{inbox.folder.url}/{name}"
@@ -42,13 +43,19 @@ def read_counted(inbox: Inbox, number: int) -> Counted:
 
 
 def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
-    """Write the note about a seal; repeating a call changes nothing."""
+    """Write the note that says how the shards of a seal were counted.
+
+    Repeating a call changes nothing.
+    """
     content = seal({"version": counted.version, "left_out": dict(counted.left_out)})
     inbox.folder.write(_file(number), content)
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Return the number up to which all seals are counted; errors as in `read_counted`."""
+    """Return the largest number such that all seals up to it are counted.
+
+    Raises what `read_counted` raises.
+    """
     data = inbox.folder.find(_REACHED)
     if data is None:
         return 0
@@ -59,7 +66,7 @@ def counted_up_to(inbox: Inbox) -> int:
 
 
 def note_reached(inbox: Inbox, number: int) -> None:
-    """Note that all seals up to a number are counted; errors as in `note_counted`."""
+    """Note that all seals up to a number are counted; raises what `note_counted` raises."""
     inbox.folder.write(_REACHED, seal({"seal": number}))
 
 

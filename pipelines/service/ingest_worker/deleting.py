@@ -34,7 +34,7 @@ from streaming_moments.storage.store.store import MomentStore
 # File with the number of a version. All rollbacks up to this version have been checked, so none of
 # them makes the store count a deleted document.
 _HONOURED = "deletions-honoured.json"
-_VERSIONS = 50  # the file is written again after this many versions
+_VERSIONS = 50  # the file with the checked version is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
@@ -54,9 +54,9 @@ class Deleting:
         return self.deletions.seals.inbox
 
     def delete(self, identity: str, deletion: Deletion) -> int:
-        """Carry out a deletion, and return how many documents it deleted.
+        """Carry out a requested deletion, and return how many documents it deleted.
 
-        After an error the next call resumes.
+        If an error interrupts the deletion, the next call does the rest.
         """
         if self.deletions.done(identity) is not None:
             self.deletions.withdraw(identity)
@@ -90,7 +90,7 @@ class Deleting:
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # leave out shards of a deletion in progress, which replaces them itself
+        # leave out shards of an unfinished deletion, which will replace these shards itself
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -189,7 +189,7 @@ class Rollbacks:
         return False
 
     def honoured(self) -> None:
-        """Make the next search start at the version that `Deleting.delete_again` has noted."""
+        """Make the next call of `found` start at the version that `delete_again` has noted."""
         self._seen = None
 
 

@@ -1,4 +1,4 @@
-"""Detection of a hung worker, which is killed after `hung_after` without a heartbeat."""
+"""Detect a process that hangs: it is killed after `hung_after` without a heartbeat."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from time import monotonic
 
 from streaming_moments.pipelines.cluster.progress import StepProgress
 
-_LEAST = 0.2  # seconds between two heartbeats
+_LEAST = 0.2  # least number of seconds between two heartbeats
 
 
 @dataclass
 class Heard:
-    """Time of the last heartbeat, from the present process or from one that ran before it.
+    """Time of the last heartbeat of a child process, or of an earlier child that it replaces.
 
     Examples
     --------
@@ -34,15 +34,15 @@ class Heard:
         self._last = monotonic()
 
     def begin(self) -> None:
-        """Record that a process starts now; its start does not count as a heartbeat."""
+        """Record that a new child process starts now; its start does not count as a heartbeat."""
         self._begun = monotonic()
 
     def silence(self) -> float:
-        """Return the seconds since the last heartbeat, even if an earlier process sent it."""
+        """Return the seconds since the last heartbeat, even if an earlier child sent it."""
         return monotonic() - self._last
 
     def silence_of_process(self) -> float:
-        """Return the seconds since the last heartbeat or the start of the present process."""
+        """Return the seconds since the present child started or last sent a heartbeat."""
         return min(self.silence(), monotonic() - self._begun)
 
 
@@ -68,7 +68,7 @@ class Beating:
     _last: float = field(default=0.0)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Send a heartbeat, and pass the progress on."""
+        """Send a heartbeat, and pass the progress on to `shown`."""
         self.beat()
         self.shown.advance(step, done, total)
 
@@ -77,7 +77,7 @@ class Beating:
         if monotonic() - self._last < _LEAST:
             return
         self._last = monotonic()
-        # an error means that the reader of the pipe has ended; this process ends soon, too, as its
-        # standard input closes
+        # An error means that the parent process, which reads the pipe, has ended. It is ignored,
+        # because this process ends soon, too: its standard input closes.
         with suppress(OSError):
             os.write(self.pipe, b".")

@@ -39,7 +39,7 @@ def inbox_locked(config: ServiceConfig) -> Iterator[Journal]:
 
     Raises InboxOfAnother if the inbox belongs to another store now.
 
-    Nothing in such an inbox may be counted or deleted.
+    This process must neither count nor delete documents of such an inbox.
     """
     options = config.storage_options or None
     with locked(config) as journal:

@@ -1,4 +1,4 @@
-"""Moved inbox: renames its counted shards in the store after the inbox has moved."""
+"""After an inbox has moved to another place, rename its counted shards in the store."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _LOOKED_AT = 5  # to recognise a former place of the inbox, compare at most this
 
 
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
-    """Rename shards that were counted while the inbox was at other places; return these places.
+    """Rename shards that were counted before the inbox moved; return the former places.
 
-    The names of counted shards contain the places of their inboxes. A place is a former place of
-    this inbox if its latest shards that also exist here still have the content that was counted. If
-    the seals show that the shards come from different batches, it is not. Errors as in `rename`.
+    The store names a counted shard by its URL, which starts with the place of the inbox. To find
+    out whether a place in these names is a former place of this inbox, take the latest shards there
+    that also exist in this inbox. They must still have the content that was counted, and their
+    seals must not show that they come from other batches. Raises what `rename` raises.
     """
     moved = []
     for place in _places(store, inbox):
@@ -32,7 +33,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
 
 
 def _places(store: MomentStore, inbox: Folder) -> list[str]:
-    """Find the places of inboxes in the names of counted shards, except the present place."""
+    """Return the places of inboxes in the names of counted shards, except the place of `inbox`."""
     own, between = inbox.shard(""), f"/{SEALED}/"
     sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
     found = {url.rpartition(between)[0] for url in sealed if between in url}
@@ -44,7 +45,7 @@ def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     paths = sorted(
         (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
     )
-    # check files one by one until enough are found, because an inbox may have many shards
+    # stop as soon as enough files exist, because an inbox may have many shards
     here = [*islice(filter(inbox.exists, paths), _LOOKED_AT)]
     if not here:
         return False

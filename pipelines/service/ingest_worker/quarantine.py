@@ -1,8 +1,9 @@
 """Decide what happens to a sealed shard that an update left out.
 
-The shard contains acknowledged documents. It is refused only for unreadable content, and set aside
-if the store has no room for it or the tokeniser fails on a document. Any other failure makes the
-cycle fail, and the next cycle counts the shard.
+The service has already accepted the documents of such a shard. So the shard is refused only if its
+content is unreadable. It is set aside if the store has no room for it, or if the tokeniser fails on
+a document. Any other failure makes the cycle of the accumulator fail, and the next cycle tries
+again to count the shard.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 class _Unforeseen(ShardError):
     """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
 
-    The shard is set aside until the reader or the tokeniser works, because it has documents of
-    several callers.
+    A shard has documents of several users, so it is not refused. It is set aside until the reader
+    or the tokeniser works.
     """
 
 
@@ -52,8 +53,8 @@ class Outcomes:
     """Reasons why an update left out shards, by their paths.
 
     refused : content that no one can read
-    aside : readable content that the store cannot count
-    failing : other faults; the next cycle counts the shards
+    aside : readable content that the store cannot count now
+    failing : other faults; the next cycle tries again to count these shards
     """
 
     refused: dict[str, str]
@@ -61,7 +62,7 @@ class Outcomes:
     failing: dict[str, str]
 
     def named(self, inbox: Inbox) -> tuple[Reasons, Reasons]:
-        """Return the reasons for refused shards, and those for set-aside shards, with URLs."""
+        """Return (URL, reason) of each refused shard, and of each set-aside shard."""
         return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
@@ -99,7 +100,7 @@ def fails_alone(
     except ShardError as error:
         kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
         return kind(url, error.reason)
-    # catch any error of a reader, because otherwise it would end every cycle
+    # Catch any other error of a reader. Otherwise this shard would make every cycle fail.
     except Exception as error:
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
@@ -112,7 +113,7 @@ def outcomes(
     bad: Sequence[ShardError],
     run: Run,
 ) -> Outcomes:
-    """Find out why an update left out shards; errors as in `fails_alone`.
+    """Find out why an update left out shards; raises what `fails_alone` raises.
 
     `shards` are all shards of the update, and `bad` has the errors of the left-out shards. The
     limits of `run` apply.
@@ -163,10 +164,10 @@ def is_there(inbox: Inbox, shard: SealedShard) -> bool:
 def note_outcomes(
     log: SealLog, seals: Sequence[Seal], again: Sequence[SealedShard], found: Outcomes, version: int
 ) -> None:
-    """Record the outcomes of shards of seals, and of shards that were counted again.
+    """Note what an update did with the shards of `seals`, and with the set-aside shards `again`.
 
-    The first seal with a failing shard, and all later seals, get no note. So the next cycle begins
-    with that first seal.
+    The first seal with a failing shard, and all later seals, get no note. So the next cycle counts
+    again from that first seal on.
     """
     inbox = log.inbox
     for shard in (*again, *(shard for one in seals for shard in one.shards)):
@@ -191,7 +192,10 @@ def note_outcomes(
 
 
 def refuse(log: SealLog, path: str) -> None:
-    """Refuse the documents of a set-aside shard for good, under the lock of the store."""
+    """Refuse the documents of a set-aside shard, so that they are never tried again.
+
+    The caller holds the lock of the store.
+    """
     folder, number = log.inbox.folder, seal_of_shard(path)
     reasons = {note.path: note.reason for note in all_set_aside(folder)}
     noted = read_counted(log.inbox, number)

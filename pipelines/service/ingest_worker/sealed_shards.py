@@ -20,11 +20,11 @@ from streaming_moments.storage.store.store import MomentStore
 def count_sealed(
     store: MomentStore, inbox: Inbox, shards: Sequence[SealedShard], run: Run
 ) -> UpdateResult:
-    """Count the shards that the ledger does not hold; `bad` of the result has the left-out shards.
+    """Count those shards that the store has not counted; `bad` of the result has left-out shards.
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
-    cluster fails, the error is raised. After another error of `update`, each shard is tried alone.
-    Shards that fail alone are left out. If no shard fails alone, the error is raised.
+    cluster fails, the error is raised. After any other error of `update`, each shard is read alone,
+    and shards that fail alone are left out. If no shard fails alone, the error is raised.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}
@@ -46,7 +46,8 @@ def count_sealed(
         except (StoreError, WorkersLost, SchedulerLost, OSError):
             raise
         except Exception:
-            # catch any error, because a shard that fails must not block the others
+            # catch any other error, because one shard that fails must not keep the others from
+            # being counted
             alone = (fails_alone(store, inbox, new[name], run) for name in wanted)
             found = [error for error in alone if error is not None]
             if not found:

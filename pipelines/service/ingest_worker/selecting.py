@@ -1,6 +1,7 @@
 """Compare numbers of topics or states for a user, but not during the HTTP request.
 
-A page leaves a note in the inbox. An accumulator compares, and stores the result in the inbox.
+The page on which a user requests the comparison leaves a note in the inbox. An accumulator finds
+the note, compares, and stores the result in the inbox.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Compared:
 
     @property
     def why(self) -> str:
-        """Reason for the chosen number; empty without held-out data."""
+        """Why this number of topics or states was chosen; empty without held-out data."""
         if self.selection is None:
             return ""
         return "; ".join(one for one in (self.selection.why, self.selection.why_separable) if one)
@@ -54,7 +55,7 @@ _COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)
 
 
 def ask_selection(inbox: Inbox, version: int) -> None:
-    """Leave a note that requests a comparison; errors as in `Folder.write`."""
+    """Leave a note that requests a comparison; raises what `Folder.write` raises."""
     inbox.folder.write(_ASKED, seal({"version": version}))
 
 
@@ -64,16 +65,17 @@ def selection_is_asked(inbox: Inbox) -> bool:
 
 
 def found_selection(inbox: Inbox) -> Compared | None:
-    """Read the result of the last requested comparison; None without one."""
+    """Read the result of the last comparison that a user requested; None if there was not one."""
     data = inbox.folder.find(_FOUND)
     where = f"{inbox.folder.url}/{_FOUND}"
     return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is invalid")
 
 
 def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
-    """Compare numbers of topics or states at a version, and delete the note that requested it.
+    """Compare numbers of topics or states of a store, and delete the note that requested it.
 
-    If the process is killed before it has stored the result, the note remains.
+    If the process is killed before it has stored the result, the note remains, and the comparison
+    is made later.
     """
     try:
         compared = Compared(store.version, _selection(store, run))

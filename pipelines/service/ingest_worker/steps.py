@@ -25,7 +25,8 @@ T = TypeVar("T")
 START = "start"  # name of the step that starts the process in which all other steps run
 NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
-_LONGEST = 64  # wait for at most this many pauses before a failed step is tried again
+# a failed step is tried again after at most this many times the pause between two cycles
+_LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Runs the steps of a cycle; a failing step does not stop the others.
+    """Runs the steps of a cycle of the accumulator; a failing step does not stop the others.
 
     inbox : holds the notes of failing steps
     warn : called with a line for each failure
@@ -72,7 +73,7 @@ class Steps:
     _next: dict[str, float] = field(default_factory=dict)
 
     def is_due(self, step: str) -> bool:
-        """Whether the step may run now: if it failed, its wait is over."""
+        """Whether a step may run now; a failed step has to wait before it is tried again."""
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
@@ -90,7 +91,7 @@ class Steps:
             found = act()
         except LockHeld:
             raise
-        # catch any error, because other steps must not wait for its repair
+        # catch any error, so that the other steps run although this one fails
         except Exception as error:
             self._fail(step, error)
             return None
@@ -101,7 +102,7 @@ class Steps:
         return found
 
     def begun(self) -> None:
-        """Delete the note of an earlier process that could not start."""
+        """Delete the note which says that an earlier process could not start."""
         self._note(START)
 
     def keep(self, deletions: frozenset[str]) -> None:
@@ -126,9 +127,9 @@ class Steps:
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
-        """Record the current state of one step; keep the notes of all other steps.
+        """Write a note with the current state of one step; keep the notes of all other steps.
 
-        If `deletions` are given, delete the notes about other deletions.
+        If `deletions` is given, delete the notes about deletions that are not in it.
         """
         try:
             before = read_steps(self.inbox)
@@ -151,7 +152,7 @@ class Steps:
 
 
 def note_failed_start(inbox: Inbox, error: Exception) -> None:
-    """Note that a process cannot take any step, so that servers show the reason."""
+    """Note that the accumulator could not start at all, so that servers show the reason."""
     before = {one.step: one for one in read_steps(inbox)}
     after = {**before, START: _failed_again(START, error, before.get(START))}
     _write(inbox, tuple(after[name] for name in sorted(after)))
@@ -171,7 +172,7 @@ def _write(inbox: Inbox, found: tuple[FailingStep, ...]) -> None:
 
 
 def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
-    """Read the failing steps, by name."""
+    """Read the notes about failing steps, sorted by name."""
     data, where = inbox.folder.find(_NOTE), f"{inbox.folder.url}/{_NOTE}"
     if data is None:
         return ()

@@ -18,7 +18,7 @@ class Turn:
     sealed, counted : numbers of sealed and counted documents
     version : version of the store after the cycle; None if nothing was to be counted
     left_out : refused shards, which no one can read, with the reason
-    set_aside : shards that cannot be counted in the store as it is, with the reason
+    set_aside : readable shards that cannot be counted now, with the reason
     forgotten : number of deleted documents
     failed : steps that failed, with the reason; all other steps are done
     """
@@ -39,7 +39,7 @@ def lines_of(found: Done) -> Iterator[str]:
     """Yield the lines of the log about what a step did."""
     if isinstance(found, Turn):
         if found.failed and found == Turn(failed=found.failed):
-            return  # a failed step was already reported
+            return  # nothing was done, and the failed steps were already reported
         version = "" if found.version is None else f", version {found.version}"
         gone = f", forgotten {found.forgotten}" if found.forgotten else ""
         yield f"sealed {found.sealed}, counted {found.counted}{gone}{version}"

@@ -1,1 +1,1 @@
-"""Graphs: reads the edges of shards as batches."""
+"""Read the edges of graphs from shards, in batches."""

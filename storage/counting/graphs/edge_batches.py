@@ -1,4 +1,4 @@
-"""Edges between named nodes: batches of the distinct edges of a shard, and samples of names."""
+"""Read edges between named nodes: batches of the distinct edges of a shard, and samples."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 # A batch of edges may have this many times as many records as a batch of documents, because an edge
 # is only two names.
 _ROWS = 8
-# Bytes of memory for each edge of a shard, which are needed to find duplicates.
+# To find duplicates, all edges of a shard are held in memory, with this many bytes for each.
 _KEY_BYTES = 8
-# Bytes for each node and column of the sketch in a pilot. Jobs reserve a multiple of this.
+# A pilot makes a sketch, a matrix with a row for each node. This many bytes are counted for each
+# entry, and jobs reserve a multiple of them.
 _COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 
@@ -49,7 +50,7 @@ class EdgeReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> EdgeReader:
-        """Make a reader of edges between these nodes."""
+        """Make a reader of edges between `nodes`."""
         return cls(form, columns, words_of(nodes), limits, storage_options)
 
     def read(
@@ -57,8 +58,8 @@ class EdgeReader:
     ) -> Iterator[ReadBatch[EdgeBatch]]:
         """Read the distinct edges of a shard.
 
-        Raises ShardError also for an edge with only one end, and for more edges than a shard may
-        have.
+        Raises ShardError if the shard cannot be read, has an edge with only one end, or has more
+        edges than fit into memory.
         """
         options, limits = self.storage_options, _more_rows(self.limits)
         tables = read_tables(
@@ -74,7 +75,7 @@ class EdgeReader:
         for table, after in tables:
             ends = both_ends(table, self.columns.columns, shard.url, passed)
             passed += table.num_rows
-            # look up both ends together, because each look-up reads all names first
+            # look up sources and targets in one call, because each call first reads all names
             texts = pa.concat_arrays([one.texts for one in ends])
             places = Values(np.arange(len(texts) + 1), texts).places(self.names)
             given = places.reshape(2, -1).T.astype(np.int64)
@@ -93,9 +94,9 @@ class EdgeReader:
 
 @dataclass
 class _Seen:
-    """Edges that were read from a shard so far, in sorted runs.
+    """Keys of the edges that were read from a shard so far, in several sorted arrays.
 
-    Each run is more than twice as long as the next one.
+    Each array (run) is more than twice as long as the next one.
     """
 
     runs: list[NDArray[np.int64]] = field(default_factory=list)
@@ -118,9 +119,11 @@ class _Seen:
 def both_ends(
     table: pa.Table, columns: Sequence[str], url: str, passed: int
 ) -> tuple[Values, Values]:
-    """Return the source and target columns of a batch; `passed` rows were read earlier.
+    """Return the source and target columns of a table of edges.
 
-    Raises ShardError for an edge with only one end, and names its row.
+    `passed` is the number of rows of the shard before this table.
+
+    Raises ShardError, which names the row, for an edge with only one end.
     """
     found = []
     for name in columns:
@@ -207,7 +210,10 @@ def sample_edges(
 
 
 def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: int = 0) -> None:
-    """Raise BoundExceeded if node names, and a sketch of `columns` columns, exceed the memory."""
+    """Raise BoundExceeded if node names and a sketch take more memory than a pilot may use.
+
+    The sketch has `columns` columns and a row for each node.
+    """
     nodes = sum(one.num_rows for one in tables)
     held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
     if held > limits.pilot_bytes:
@@ -219,7 +225,10 @@ def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: i
 
 
 def added_counts(tables: Sequence[pa.Table]) -> pa.Table:
-    """Add up the counts of each name over several tables; highest first, ties by name."""
+    """Add up the counts of each name over several tables; the highest sums come first.
+
+    Names with equal sums are sorted by name.
+    """
     return _each_once(tables).sort_by([(_COUNT, "descending"), (_NAME, "ascending")])
 
 

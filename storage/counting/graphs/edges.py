@@ -1,4 +1,4 @@
-"""Edges of graphs: read from shards, written to files by node, and joined to neighbour lists."""
+"""Read edges of graphs from shards, write them to files by node, and join lists of neighbours."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-# a task writes its ends of edges to a file when it holds this many, which take 64 MB
+# A task collects edges in memory. It writes them to a file when it holds this many ends of edges,
+# which take 64 MB.
 _HELD = 1 << 22
 _ENTRY_BYTES = 16
-_GROUP_IDS = 1 << 20  # at most this many ends of edges are in a row group, unless a node has more
+# largest number of neighbours in a row group of a Parquet file, unless one node has more
+_GROUP_IDS = 1 << 20
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """Columns of the two ends of an edge.
+    """Names of the columns that hold the two ends of an edge.
 
     If `directed`, the target is a neighbour of the source, but not the reverse.
     """
@@ -46,15 +48,16 @@ class EdgeColumns:
 
     @property
     def columns(self) -> tuple[str, str]:
-        """Columns of the source and the target."""
+        """Names of the columns of the source and the target."""
         return self.source, self.target
 
 
 @dataclass(frozen=True)
 class SetDown:
-    """A file of entries, each a node and a neighbour, sorted by the part that contains the node.
+    """A file of pairs (node, neighbour), called entries, sorted by the part that has the node.
 
-    `bounds` holds the position of the first entry of each part, and the number of all entries.
+    The nodes are divided into parts. `bounds` holds the position of the first entry of each part,
+    and then the number of all entries.
     """
 
     path: str
@@ -65,8 +68,8 @@ class SetDown:
 class ReadEdges:
     """Edges read from a shard.
 
-    `edges` is the number of all edges. `loops` is the number of edges from a node to itself, which
-    `files` omits.
+    `edges` is the number of all edges of the shard. `loops` is how many of them go from a node to
+    itself; `files` do not contain these.
     """
 
     files: tuple[SetDown, ...]
@@ -79,8 +82,8 @@ class PartLists:
     """Lists of neighbours of one part of the nodes.
 
     url : URL of the Parquet file; empty for a part without nodes
-    nodes, entries : numbers of lists, and of neighbours in them
-    repeated : number of omitted duplicate entries
+    nodes, entries : number of nodes, each with a list, and number of neighbours in all lists
+    repeated : number of duplicate neighbours, which were left out of the lists
     """
 
     url: str
@@ -126,7 +129,7 @@ def set_down(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReadEdges:
-    """Read the edges of a shard; write them to files of a folder, sorted by the part of the node.
+    """Read the edges of a shard, and write them to files, sorted by the part that has the node.
 
     Needs memory for about a million edges, however many the shard has. Raises as `read_edges` does.
     """
@@ -137,7 +140,8 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        # convert to 16 bits, because NumPy then sorts by counting, which is fast
+        # convert the numbers of parts to 16 bits, because NumPy then sorts by counting, which is
+        # fast
         own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))
@@ -165,7 +169,7 @@ def gather_part(
     output: str,
     storage_options: Mapping[str, object] | None = None,
 ) -> PartLists:
-    """Write the neighbour lists of the nodes of a part, sorted and without duplicates."""
+    """Write the list of neighbours of each node of a part, sorted and without duplicates."""
     read = [_read(one, part, storage_options) for one in files]
     entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *read])
     del read
@@ -192,7 +196,7 @@ def gather_part(
 
 
 def is_list_file(name: str) -> bool:
-    """Whether a file has a name that `gather_part` gives.
+    """Whether a file has the name of a file of neighbour lists, as `gather_part` writes them.
 
     Examples
     --------
@@ -203,7 +207,9 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """Return the (nodes,) int64 part of each node, 0 to parts - 1; it depends only on the node.
+    """Return the (nodes,) int64 number of the part of each node, from 0 to parts - 1.
+
+    The part depends only on the number of the node.
 
     Examples
     --------
@@ -216,9 +222,9 @@ def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 
 
 def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sort rows and remove duplicates."""
+    """Sort the pairs (node, neighbour), and remove duplicates."""
     if entries.size and entries.max() < 1 << 32:
-        # pack both ends in one integer, which is faster to sort
+        # pack both ends of an edge in one integer, which is faster to sort than a pair
         packed = entries[:, 0].astype(np.uint64) << _HALF | entries[:, 1].astype(np.uint64)
         packed.sort()
         new = np.ones(packed.size, dtype=np.bool_)
@@ -232,7 +238,10 @@ def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArray[np.int64]:
-    """Convert a column to whole numbers; `passed` rows were read earlier."""
+    """Convert a column to whole numbers.
+
+    `passed` is the number of rows of the shard before this column, for messages.
+    """
 
     def refused(bad: NDArray[np.bool_], why: str) -> ShardError:
         row = int(bad.argmax())

@@ -1,1 +1,1 @@
-"""Symbols: sequences of shards, with or without names, and samples of them."""
+"""Read sequences of symbols from shards, with or without names, and draw samples of them."""

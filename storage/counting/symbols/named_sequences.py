@@ -1,4 +1,4 @@
-"""Named sequences: read from tables with a symbol, or a list of symbols, in each row."""
+"""Read named sequences from tables that have a symbol, or a list of symbols, in each row."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
 from streaming_moments.storage.lazy_libraries import pa, pc
 
-_FARTHEST = 1 << 62  # the position of a symbol in its sequence is below this
-# Place of a piece whose time is neither a number nor a date: its position in the sequence is
-# unknown.
+_FARTHEST = 1 << 62  # positions of symbols in a sequence are below this number
+# Where a piece of a sequence begins and ends if its time is neither a number nor a date: its
+# position in the sequence is unknown.
 ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
 _FRACTIONS = 2.0**52
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -27,12 +27,12 @@ _DAY = 86_400
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Names of m sequences, and the places where they begin and end.
+    """Names of the sequences of m pieces, and the places where the pieces begin and end.
 
     places : (m, 4) int64, places of the first and last symbol, for `Pieces.of`
     numbered : whether places are positions in the sequence, not times
-    steps : number of pairs of consecutive rows in the same sequence
-    ones : number of these pairs in which the place rises by exactly 1
+    steps : number of pairs of consecutive rows that are in the same sequence
+    ones : number of these pairs in which the second place is the first one plus 1
     """
 
     names: list[str]
@@ -52,8 +52,8 @@ class Spans:
 class Sequences:
     """Consecutive sequences of a shard.
 
-    If `goes_on`, the first sequence continues the last one of the previous batch. Sequences without
-    names have no `spans` (None).
+    If `goes_on`, the first sequence continues the last one of the Sequences before. Sequences
+    without names have no `spans` (None).
     """
 
     values: Values
@@ -65,9 +65,9 @@ class Sequences:
 class OpenPiece:
     """A piece of a sequence that the next rows of the shard may continue.
 
-    places : (4,) int64, where it begins, and where it ends so far
-    length : number of symbols so far
-    first, last : (2,) int64, symbols at its ends, as `edges_of` gives them
+    places : (4,) int64, where the piece begins, and where it ends so far
+    length : number of its symbols so far
+    first, last : (2,) int64, its first and last symbols, as `edges_of` returns them
     """
 
     places: NDArray[np.int64]
@@ -82,7 +82,10 @@ class OpenPiece:
         first: NDArray[np.int64],
         last: NDArray[np.int64],
     ) -> tuple[list[int], int, list[int], list[int]]:
-        """Join this piece and its continuation; return places, length, first and last symbols."""
+        """Join this piece and its continuation.
+
+        Returns the places, the length, and the first and last symbols of the joined piece.
+        """
         heads = [one for one in (*self.first, *first) if one != ABSENT]
         tails = [one for one in (*self.last, *last) if one != ABSENT]
         return (
@@ -101,7 +104,7 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces of sequences: lists, or runs of rows of the same sequence.
+    """Yield pieces of sequences: the lists of a table, or its runs of rows of the same sequence.
 
     A run may continue in the next table.
 
@@ -141,7 +144,8 @@ def long_tables(
         keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
         runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
         ahead = np.ones(len(keys), np.bool_)
-        # compare the times, too: texts sort like their times only if all have the same UTC offset
+        # compare the parsed times, too: texts sort like their times only if all have the same UTC
+        # offset
         ahead[1:] = np.asarray(later) & ~_before(places[1:], places[:-1])
         ahead[runs] = True
         goes_on = last is not None and last[0] == names[0].as_py()
@@ -202,7 +206,10 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
 def _listed(
     table: pa.Table, columns: Sequence[str], url: str, limits: ReadLimits, after: Position
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield the pieces in a column of lists, with their positions; skips empty lists."""
+    """Yield the pieces in a column of lists, with their positions in the sequences.
+
+    Skips empty lists.
+    """
     values = lists_of(table[columns[2]], columns[2], url, limits)
     held = np.flatnonzero(np.diff(values.offsets))
     rows = table.take(pa.array(held))
@@ -235,8 +242,9 @@ def _is_text(kind: pa.DataType) -> bool:
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
     """Convert times that are texts to numbers.
 
-    If it is unknown whether times are `numbers` (None), convert them only if all can be converted.
-    If they are not (False), convert nothing.
+    `numbers` says whether the earlier times of the shard were numbers. If there were none (None),
+    the times are converted only if all of them can be. If earlier times were texts (False), nothing
+    is converted.
     """
     if numbers is False or not _is_text(times.type):
         return times
@@ -252,8 +260,9 @@ def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
 def _places(times: pa.Array) -> NDArray[np.int64]:
     """Return (rows, 4) int64 places from the times of rows; each row is a piece with one symbol.
 
-    A place is a whole number and a fraction. The fraction of a number is in units of 2^-52, and the
-    fraction of a time in seconds is in nanoseconds.
+    A place has two int64: a whole number and a fraction. For times that are numbers, the fraction
+    is in units of 2^-52. For dates and times of day, the whole number counts seconds, and the
+    fraction nanoseconds.
     """
     try:
         whole, part = _parted(times)
@@ -289,7 +298,10 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin."""
+    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin.
+
+    Compares the pieces row by row.
+    """
     ends, begins = places[..., 2:], others[..., :2]
     same = ends[..., 0] == begins[..., 0]
     earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])

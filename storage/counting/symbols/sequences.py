@@ -1,4 +1,4 @@
-"""Read sequences of symbols from texts, lists or a long table, in chunks with their context."""
+"""Read sequences of symbols from texts, lists or long tables, in chunks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")
-# At most this many symbols are prepared at a time, because the window of each takes 100 bytes.
+# At most this many symbols are prepared at a time, because each needs a window of its neighbours,
+# which takes 100 bytes.
 PIECE = 1 << 18
 _LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 
 
 @dataclass(frozen=True)
 class SequencesForm:
-    """Where shards have the symbols of their sequences.
+    """In which columns, and in which form, shards have their sequences of symbols.
 
     symbols : unit of texts; both "characters" and "words" are folded to lower case
     columns : empty if each text is a sequence; one column of lists if each list is a sequence. A
@@ -74,7 +75,7 @@ class SequencesForm:
 
     @property
     def named(self) -> bool:
-        """Whether a column names the sequence of symbols."""
+        """Whether a column has names of the sequences."""
         return len(self.columns) == 3
 
 
@@ -82,8 +83,8 @@ class SequencesForm:
 class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of consecutive sequences of a shard.
 
-    `spans` has the name of the sequence of each chunk, and its places; None for sequences without
-    names.
+    `spans` has the name of the sequence of each chunk, and where in it the chunk begins and ends;
+    None for sequences without names.
     """
 
     spans: Spans | None = None
@@ -94,9 +95,9 @@ class SequenceReader:
     """Reads the shards of a store of sequences.
 
     `words` is the alphabet. If the store `joins` pieces, batches also have the pieces of named
-    sequences. If `by_content`, or if pieces are joined, the half of a sequence depends on its name.
-    Without names, it depends on the symbols if `by_content`. Otherwise sequences alternate between
-    the halves.
+    sequences. Each sequence is in one of two halves of the data. If `by_content`, or if pieces are
+    joined, the half of a named sequence depends on its name. That of a sequence without a name
+    depends on its symbols if `by_content`. Otherwise sequences alternate between the halves.
     """
 
     form: ShardFormat
@@ -118,7 +119,7 @@ class SequenceReader:
         joins: bool = False,
         by_content: bool = True,
     ) -> SequenceReader:
-        """Make a reader of shards with the symbols of an alphabet."""
+        """Make a reader that counts the symbols of an alphabet."""
         words = words_of(alphabet)
         return cls(form, sequences, words, limits, storage_options, joins, by_content)
 
@@ -127,7 +128,8 @@ class SequenceReader:
     ) -> Iterator[ReadSymbols]:
         """Read chunks of the sequences of a shard.
 
-        Raises ShardError also if the rows of a sequence are not sorted by time.
+        Raises ShardError if the shard cannot be read, or if the rows of a sequence are not sorted
+        by time.
         """
         options = self.storage_options
         found = read_sequences(
@@ -139,8 +141,7 @@ class SequenceReader:
         self, found: Iterable[tuple[Sequences, Position]], number: int
     ) -> Iterator[ReadSymbols]:
         pieces = _Pieces(number)
-        # the last sequence of a table may continue, so a table is processed after the next one is
-        # read
+        # process a table only after the next one is read, which may continue its last sequence
         waiting: tuple[Sequences, Position] | None = None
         for one in found:
             if waiting is not None:
@@ -160,13 +161,14 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # the symbols are complete, because texts and lists never continue in the next table
+            # use the symbols for the half: they are complete, as texts and lists never continue in
+            # a next table
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
             yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
-            found = Pieces()  # all pieces of the table are in its first batch
+            found = Pieces()  # the first batch of a table already has all its pieces
 
 
 def read_sequences(
@@ -179,7 +181,9 @@ def read_sequences(
     content: ShardContent | None = None,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Read sequences of a shard in batches, as they are stored; raises as `SequenceReader.read`.
+    """Read the sequences of a shard in batches, without converting their symbols to numbers.
+
+    Raises what `SequenceReader.read` raises.
 
     If the store `joins` pieces, a sequence of a long table may continue after rows of another
     sequence.
@@ -235,7 +239,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 
 @dataclass
 class _Pieces:
-    """Cuts sequences into batches, and holds the context for the next chunk."""
+    """Cuts sequences into batches, and keeps the symbols before the next chunk as its context."""
 
     # number of the next sequence; in stores of earlier formats, odd numbers belong to the odd half
     number: int
@@ -281,7 +285,7 @@ class _Pieces:
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
             if place == 0 and stop - 1 > sequence:
-                # take as many whole sequences as fit
+                # take as many whole sequences as fit into a batch
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE

@@ -15,7 +15,7 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
 from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-_PIECE = 1 << 16  # symbols that are read between two checks of the memory
+_PIECE = 1 << 16  # number of symbols that are read between two checks of the memory
 # Bytes for each symbol (besides its characters) and each pair in a pilot. Jobs reserve a multiple
 # of this, as an entry of a Python dictionary takes some 300 bytes.
 _ENTRY_BYTES = 48
@@ -63,7 +63,8 @@ def sample_symbols(
         joined = np.ones(size + 1, np.bool_)
         joined[offsets[:-1]] = False
         last = np.empty(0, np.int64)
-        # read a list in parts that fit in memory, because it may have a million different symbols
+        # read a long list in parts that fit in memory, because it may have a million different
+        # symbols
         while looked < size and nbytes <= limits.pilot_bytes:
             held = len(places), len(pairs)
             symbols = _coded(one.values.texts[looked : looked + _PIECE], places)
@@ -93,7 +94,10 @@ def sample_symbols(
 
 
 def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
-    """Return the (symbols,) int64 place of each symbol, -1 if it is missing; add new symbols."""
+    """Return the (symbols,) int64 number of each symbol; -1 if the symbol is missing.
+
+    New symbols are added to `places` with the next free numbers.
+    """
     coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
     indices = np.asarray(pc.fill_null(coded.indices, -1), dtype=np.int64)
     used, inverse = np.unique(indices, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Tokeniser: definition of a word, and the kernels that find words."""
+"""The default tokeniser: the definition of a word, and the kernels that find words."""
 
 from streaming_moments.lazy_imports import attach
 

@@ -1,4 +1,4 @@
-"""Code points: a table with an entry for each; with it, kernels find words as `words` does."""
+"""Make tables of code points, with which kernels find the same words as `words` does."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _BLOCK = 64
 
 @functools.cache
 def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return two tables of the code points up to `last`: for raw texts, and for folded ones.
+    """Return two tables of the code points up to `last`: for raw texts, and for folded texts.
 
-    They are (last + 1,) uint64 arrays, see `token_kernels`. Like the reference tokeniser, they are
-    made with `unicodedata`. A folded text must not be folded again, because that may change it.
+    They are (last + 1,) uint64 arrays; `token_kernels` describes their entries. Like the reference
+    tokeniser, they are made with `unicodedata`. To fold a text is, for example, to convert it to
+    lower case. A folded text must not be folded again, because that may change it.
     """
     points = np.arange(last + 1, dtype=np.uint64)
     chars = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -33,7 +34,8 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     plain = np.zeros_like(points)
     plain[letters | marks] = _spelled(points[letters | marks])
     plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # leave out control characters and invalid code points, which neither fold nor join
+    # leave out control characters and invalid code points: folding does not change them, and they
+    # join no other
     changed = _changed("".join(map(chr, np.flatnonzero(major != ord("C")).tolist())))
     near: dict[str, int] = {}
     joined, joins = token_kernels.JOINED, token_kernels.JOINS
@@ -59,7 +61,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the two tables of `symbols`, in the size that the texts in UTF-8 need.
+    """Return the two tables of `symbols`; they are as large as the texts in `data` (UTF-8) need.
 
     Texts without code points beyond the basic plane get the smaller tables, which take a fifth of
     the time to make.
@@ -69,7 +71,8 @@ def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def _changed(text: str) -> list[str]:
-    # Returns characters that decompose or fold. Most blocks have none, and are skipped as a whole.
+    # Returns characters that normalisation or folding changes. Most blocks of characters have none
+    # of these, and are skipped as a whole.
     blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
     return [char for block in blocks if _changes(block) for char in block if _changes(char)]
 
@@ -95,8 +98,8 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # A sharp s, for example, folds to several code points. This is allowed if all are letters,
-    # because letters are never reordered.
+    # A character such as the sharp s folds to several code points. This is allowed if all of these
+    # are letters, because normalisation never changes the order of letters.
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

@@ -14,18 +14,18 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
-# Separator of the words of a phrase in its term. No word may contain it if there are phrases. Words
-# of the default tokeniser never do; `TokenPolicy.splitter` replaces it in words of other
-# tokenisers.
+# Separator of the words of a phrase, as in `new_york`. If there are phrases, no single word may
+# contain it. Words of the default tokeniser never do; in words of other tokenisers,
+# `TokenPolicy.splitter` replaces it.
 BETWEEN = "_"
 LONGEST = 3
-# A phrase has at least this normalised pointwise mutual information, and at least this many
-# occurrences in the sample.
+# Words are a phrase only if their normalised pointwise mutual information is at least the first
+# number, and if they occur together in the sample at least as often as the second.
 _LEAST_NPMI, _LEAST_OFTEN = 0.5, 10
 
 
 def term_of(phrase: Phrase) -> str:
-    """Return the term of a phrase.
+    """Join the words of a phrase to its term in the vocabulary.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def without_separator(word: str) -> str:
 
 
 def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
-    """Map each first word to the phrases that begin with it, the longest first, for `joined`."""
+    """Map the first word of each phrase to all phrases that begin with it, the longest first."""
     found: dict[str, list[Phrase]] = {}
     for phrase in sorted(phrases, key=len, reverse=True):
         found.setdefault(phrase[0], []).append(phrase)
@@ -57,7 +57,7 @@ def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
 def joined(
     words: Sequence[str], by_first: Mapping[str, Sequence[Phrase]]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the words and phrases of a text in order, and whether each is a phrase.
+    """Join words to phrases; yield words and phrases in order, and whether each is a phrase.
 
     From left to right, the longest phrase that begins at a word replaces its words.
 
@@ -79,9 +79,9 @@ def joined(
 
 
 def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
-    """Raise InvalidInput unless a phrase has two or three words, all of them in `kept`.
+    """Raise InvalidInput unless a phrase has two or three words, and `kept` has all of them.
 
-    Stop words are allowed, and count only in phrases.
+    A phrase may contain stop words, which are not counted elsewhere.
     """
     if not 2 <= len(phrase) <= LONGEST:
         raise InvalidInput(
@@ -102,17 +102,17 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class OrderedTerms:
-    """Terms of passages in their order, from which phrases are found.
+    """The terms of passages in the order of the texts, in which phrases are searched.
 
-    terms : (words,) int32, the place of each word among the terms, or -1 if it is not a token
-    starts : (passages + 1,) int64, the first word of each passage
+    terms : (words,) int32, for each word the number of its term, or -1 if it is not a token
+    starts : (passages + 1,) int64, index of the first word of each passage
     """
 
     terms: NDArray[np.int32]
     starts: NDArray[np.int64]
 
     def renumbered(self, places: NDArray[Any]) -> OrderedTerms:
-        """Replace the number of each term by that in `places`; -1 stands for a missing term."""
+        """Give terms other numbers: `places` has the new number of each; -1 removes the term."""
         known = self.terms >= 0
         terms = np.full(self.terms.size, -1, dtype=np.int32)
         terms[known] = places[self.terms[known]]
@@ -120,7 +120,7 @@ class OrderedTerms:
 
     @classmethod
     def concatenate(cls, parts: Sequence[OrderedTerms]) -> OrderedTerms:
-        """Join the passages of several parts, which have the same terms."""
+        """Join the passages of several parts, in which the terms have the same numbers."""
         sizes = np.cumsum([0, *(one.terms.size for one in parts)])
         starts = [one.starts[:-1] + before for one, before in zip(parts, sizes, strict=False)]
         return cls(
@@ -133,9 +133,10 @@ def found_phrases(
 ) -> tuple[Phrase, ...]:
     """Return pairs and triples of words that stand together more often than chance, sorted.
 
-    A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
-    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if a pair in
-    it and the third word satisfy the same conditions.
+    A pair is returned if it occurs at least ten times, and its normalised pointwise mutual
+    information is at least 0.5 (1 means that the words only occur together, 0 that they do so by
+    chance). A triple is returned if it satisfies the same conditions as a pair of two things: a
+    pair of words, and the third word.
 
     names : (m,) the terms of the sample
     longest : largest number of words in a phrase, 2 or 3
@@ -182,7 +183,10 @@ def _counted(codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDAr
 def _stand_together(
     times: NDArray[Any], left: NDArray[Any], right: NDArray[Any], total: int
 ) -> NDArray[np.bool_]:
-    """Return the mask of pairs whose normalised pointwise mutual information is large enough."""
+    """Return the mask of pairs of words that stand together often enough to be a phrase.
+
+    The measure is their normalised pointwise mutual information.
+    """
     shares = times / total
     information = np.log(shares * total / left * total / right)
     return np.asarray(information >= -_LEAST_NPMI * np.log(np.minimum(shares, 0.5)))
@@ -190,15 +194,16 @@ def _stand_together(
 
 @dataclass(frozen=True, eq=False)
 class PhraseIndex:
-    """Finds phrases by the keys of words, for the kernel that counts.
+    """Finds phrases in texts whose words are given as keys, for the kernel that counts words.
 
-    The key of a term is its row. Words and parts of phrases that are not terms have further keys.
+    A key is a number. That of a term is its row in the vocabulary. Words, and beginnings of
+    phrases, that are not terms have further keys.
 
-    keys : word of each further key; empty for a key of several words
-    steps : (2^b, 2) uint64, hash table: from the key of one or two words, and the key of the next
-        word, to the key of all these words
-    marks : (keys,) uint8, flags of each key: a phrase begins with it (1), it is a phrase (2), it is
-        a stop word, which only counts in phrases (4); None without phrases
+    keys : the word of each further key; an empty text if the key stands for several words
+    steps : (2^b, 2) uint64, hash table that maps the key of one or two words, and the key of the
+        next word, to the key of all these words
+    marks : (keys,) uint8, flags of each key: a phrase begins with it (1); it is a phrase (2); it is
+        a stop word, which is only counted in phrases (4). None if there are no phrases
     """
 
     keys: tuple[str, ...]
@@ -218,7 +223,8 @@ class PhraseIndex:
                 return row
             if part not in places:
                 places[part] = len(terms) + len(keys)
-                # several words get an empty string, which a look-up of single words never finds
+                # store an empty string for several words, because a look-up of single words never
+                # finds it
                 keys.append(part[0] if len(part) == 1 else "")
             return places[part]
 

@@ -1,6 +1,6 @@
 """Numba kernels that count the words of UTF-8 texts, serially and without the interpreter lock.
 
-Texts must be valid UTF-8. A *symbol* is the table's 64-bit entry of a code point:
+Texts must be valid UTF-8. A table has a 64-bit entry for each code point, its *symbol*:
 
 ====== ============================================================================
 0-31   UTF-8 of its folded form, the first byte lowest; 0 if no word contains it
@@ -12,9 +12,10 @@ Texts must be valid UTF-8. A *symbol* is the table's 64-bit entry of a code poin
 48-55  canonical combining class
 ====== ============================================================================
 
-A *spelled* text is its folded words in a buffer, with one zero after each, as NUL is not a
-letter. Words are compared as *lanes* of 8 bytes, padded with zeros, in little-endian order: equal
-lanes are equal words. Most words have one lane, which is found, hashed and compared as one number.
+A *spelled* text is a buffer with the folded words of a text, and a zero byte after each word. A
+word is compared as one or more *lanes* of 8 bytes in little-endian order, the last one padded with
+zeros. Two words are equal if their lanes are. Most words have one lane, which is found, hashed and
+compared as one number.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
-# Marks of a key. LEADS: a phrase begins with the words of the key. PHRASE: the words of the key are
-# a phrase. STOPS: its word is a stop word.
+# Flags of a key, which stands for one or more words. LEADS: a phrase begins with these words.
+# PHRASE: the words are a phrase. STOPS: the word is a stop word.
 LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-# Constants for the eight bytes of a word: a 1 in each byte; the top bit of each byte; and the index
-# of each byte, highest byte first.
+# Constants for the eight bytes of an integer: a 1 in each byte; the top bit of each byte; and the
+# index of each byte, from 0 in the highest byte to 7 in the lowest.
 _ONES, _TOPS, _NUMBERS = (
     np.uint64(lane) for lane in (0x0101010101010101, 0x8080808080808080, 0x0001020304050607)
 )
@@ -51,8 +52,9 @@ _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place 
 
 @kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
-    # Returns a code point of at least two bytes, and the place of the next one. Indices here and
-    # below are unsigned, because a signed index is first checked for being negative.
+    # Returns the code point of at least two bytes at `at`, and the place of the next one. Indices
+    # here and below are unsigned, because for a signed index Numba first checks whether it is
+    # negative.
     place = np.uint64(at)
     lead = np.uint64(data[place])
     one = np.uint64(data[place + _ONE]) & _LAST
@@ -69,14 +71,15 @@ def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Spell each text as `"".join(word + NUL for word in words(text))` in lanes.
+    """Spell each text: write `"".join(word + NUL for word in words(text))` into lanes.
 
-    Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
-    hard texts. A hard text has no bytes here, because it must be folded as a whole. Folding by code
-    points is correct under three conditions: each code point is in form NFC before and after the
-    folding; marks are in canonical order; and no code point could join the starter before it.
+    Returns the spelled texts, the (documents + 1,) positions of their first bytes, and a
+    (documents,) mask of hard texts. A hard text is not spelled here, because it must be folded as a
+    whole. All other texts are folded code point by code point. That is correct under three
+    conditions: each code point is in form NFC before and after it is folded; marks are in canonical
+    order; and NFC could join no code point to the starter before it.
     """
-    # a code point beyond ASCII may fold to twice its bytes; the last lanes are padding, because
+    # a code point beyond ASCII may fold to twice as many bytes; the last lanes are padding, because
     # kernels read 8 bytes at a time
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
     lanes = np.empty(most // 8 + 4, dtype=np.uint64)
@@ -95,7 +98,8 @@ def _spell(
     begins: NDArray[np.int64],
     hard: NDArray[np.bool_],
 ) -> None:
-    # ASCII is never hard. It is read byte by byte, and no branch depends on the bytes.
+    # A document in ASCII never has to be folded as a whole. To be fast, its bytes are read one by
+    # one without a branch that depends on them.
     place = np.int64(0)
     for document in range(hard.size):
         at = offsets[document]
@@ -152,8 +156,8 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Returns the key of a word or -1, and the slot of the word or the free slot for it. The search
-    # begins at the slot that the hash gives.
+    # Returns the key of a word, or -1 if the table lacks it, and the slot that has the word, or the
+    # free slot for it. The search begins at the slot that the hash of the word gives.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -174,11 +178,12 @@ def _find(
 def index_keys(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], slots: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """`{key: last for last, key in enumerate(keys)}` with open addressing and linear probing.
+    """Make a hash table of words: `{key: last for last, key in enumerate(keys)}`.
 
-    Fills `slots`, (2^b, 2) zeros with more rows than keys. The row of a word has its first lane,
-    and `number of lanes << 32 | key`. Returns all lanes and the (keys + 1,) first lane of each key.
-    An empty key, or one with a NUL, is not a word and is skipped.
+    Uses open addressing with linear probing. Fills `slots`, (2^b, 2) zeros with more rows than
+    keys. The row of a word gets the first lane of the word, and `number of lanes << 32 | number of
+    the key`. Returns all lanes and the (keys + 1,) place of the first lane of each key. An empty
+    key, or one with a NUL, is not a word and is skipped.
     """
     starts = np.zeros(offsets.size, dtype=np.int64)
     np.cumsum((np.diff(offsets) + 7) // 8, out=starts[1:])
@@ -212,7 +217,7 @@ def _index_keys(
 
 @kernel(inline="always")
 def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int64:
-    # Returns the key of the words of `before` followed by the word `key`, or -1.
+    # Returns the key of several words: those of the key `before`, and then that of `key`; or -1.
     pair = (np.uint64(before) << _HALF | np.uint64(key)) + _ONE
     slot = np.int64(pair * _ODD >> _HALF & np.uint64(steps.shape[0] - 1))
     while steps[slot, 0] != _NONE:
@@ -224,7 +229,8 @@ def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int6
 
 @kernel(inline="always")
 def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]) -> np.int64:
-    # Subtracts the count of a word, and returns 1 if it was counted as outside.
+    # Takes back the count of a word that is part of a phrase. Returns 1 if the word was counted as
+    # one outside of the vocabulary.
     if key < tally.size:
         tally[key] -= 1
         return np.int64(0)
@@ -234,7 +240,8 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill the hash table `steps`, (2^b, 2) zeros with more rows than `ends`, from `ends`.
 
-    A row of `ends` has three keys: of one or more words, of the next word, and of all these words.
+    A row of `ends` has three keys: that of one or more words, that of the next word, and that of
+    all these words together.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1
@@ -262,21 +269,22 @@ def count_words(
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]
 ]:
-    """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
+    """Count the words of each passage of some texts, as a canonical CSR matrix.
 
-    `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
-    `n_words` are rows, and others are stop words. `longest` is the largest number of lanes of a
-    key. Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words,
-    counts, the number of tokens outside of the vocabulary before the end of each passage (shaped
-    like indptr), and the number of passages of each text.
+    The result is that of `[Counter(p) for text in texts for p in policy.passages(text)]`. `places`
+    has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below `n_words` are
+    rows of the vocabulary, and others are stop words. `longest` is the largest number of lanes of a
+    key. Passages have `passage_words` words; -1 makes each document one passage. Returns indptr,
+    words, counts, the number of tokens outside of the vocabulary from the first passage to the end
+    of each (shaped like indptr), and the number of passages of each text.
 
-    With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
-    are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; Numba then
-    compiles a kernel without the code for phrases.
+    If there are phrases, `marks` has a row for each key that is not a stop word, keys from
+    `n_words` on are outside of the vocabulary, and `index_steps` has filled `steps`. Without
+    phrases, give `marks=None`; Numba then compiles a kernel without the code for phrases.
 
-    The arrays of the result grow by doubling, because their upper bound is far too large. They grow
-    outside of the kernel: a loop that may replace an array counts references in each iteration and
-    takes four times as long.
+    The arrays of the result are doubled when they are full, because the largest size that they
+    could need is far too large. This is done outside of the kernel: a loop that may replace an
+    array counts references to it in each iteration, and takes four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0
@@ -333,8 +341,8 @@ def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
 
 @kernel(inline="always")
 def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
-    # Returns the 8 bytes from any place, which are in two aligned lanes. The second lane is shifted
-    # in two steps, because a shift by 64 is undefined.
+    # Returns the 8 bytes that begin at any place; they are parts of two aligned lanes. The second
+    # lane is shifted in two steps, because a shift by 64 is undefined.
     shift = np.uint64(at & 7) << np.uint64(3)
     index = np.uint64(at >> 3)
     return spelled[index] >> shift | spelled[index + _ONE] << _ONE << (_LAST - shift)
@@ -342,7 +350,8 @@ def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
 
 @kernel(inline="always")
 def _lowest(bits: np.uint64) -> Any:
-    # Returns the place of the lowest bit: its product with a de Bruijn number has unique top bits.
+    # Returns the place of the lowest 1 in `bits`. The product of this bit and a de Bruijn number
+    # has top bits that are different for each place.
     return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
 
 
@@ -368,14 +377,15 @@ def _count_documents(
     steps: NDArray[np.uint64],
     marks: NDArray[np.uint8] | None,
 ) -> int:
-    # Counts documents, beginning with the number in `state`, while the next document fits into the
-    # arrays. Returns the number of entries that the next one needs, or 0 after the last.
+    # Counts documents, beginning with the one whose number is in `state`, as long as the next
+    # document fits into the arrays. Returns how many entries the next document needs, or 0 after
+    # the last document.
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0
-    # `single` is the key of the previous word, and `double` that of the previous two words, if a
-    # phrase may continue with the next word; otherwise -1. The two words of `double` are `first`
-    # and `second` if they were counted separately.
+    # If a phrase may continue with the next word, `single` is the key of the previous word, and
+    # `double` the key of the previous two words; otherwise they are -1. `first` and `second` are
+    # the keys of the two words of `double` if these were counted separately.
     single, double, first, second = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
     while document < cut.size:
         at, stop = spans[document, 0], spans[document, 1]
@@ -387,9 +397,10 @@ def _count_documents(
         found = 0
         while True:
             if at >= stop or found == passage_words:
-                # Write the passage with sorted rows, and clear its entries. Rows are bits of
-                # groups, and groups that are not empty are bits of blocks. This is faster than
-                # sorting, and short passages only touch their own rows.
+                # Write the counts of the passage, sorted by row, and set its tally to 0. Each row
+                # has a bit in a group of rows, and each group that is not empty has a bit in a
+                # block. To read these bits in order is faster than sorting, and a short passage
+                # touches few of them.
                 for block in range(blocks.size):
                     left = blocks[block]
                     blocks[block] = _NONE
@@ -405,7 +416,7 @@ def _count_documents(
                             counts[filled] = tally[row]
                             if marks is None:
                                 filled += 1
-                            else:  # a word that occurred only in phrases has no count
+                            else:  # leave out a word that occurred only in phrases
                                 filled += np.int64(tally[row] != 0)
                             tally[row] = 0
                 passages += 1
@@ -415,8 +426,9 @@ def _count_documents(
                 single = double = np.int64(-1)
                 if at >= stop:
                     break
-            # A word ends before the first zero byte. All 8 bytes are tested at once: a loop over
-            # bytes ends unpredictably, which costs more than its work.
+            # A word ends before the first zero byte. Test all 8 bytes of a lane at once: the
+            # processor cannot predict where a loop over bytes ends, which costs more time than the
+            # test.
             begin = at
             tails = np.int64(0)
             used = np.int64(0)
@@ -445,9 +457,9 @@ def _count_documents(
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
             if marks is not None:
-                # Each word is counted at once, and a phrase subtracts the counts of its words
-                # again. Most words are in no phrase, and for these only the marks of one key are
-                # read.
+                # Count each word as soon as it is found. If a phrase turns out to be there,
+                # subtract the counts of its words again. Most words are in no phrase, and for these
+                # only the marks of one key are read.
                 node = np.int64(-1)
                 if 0 <= key < marks.size:
                     if double >= 0:

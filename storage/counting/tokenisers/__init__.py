@@ -1,1 +1,1 @@
-"""Tokenisers, which cut texts into words; each has a file and a line in the registry."""
+"""Tokenisers, which cut texts into words; each has a file here and a line in `registry.py`."""

@@ -1,4 +1,4 @@
-"""Base: the interface of tokenisers, and the errors for their failures."""
+"""The interface of tokenisers, and the errors that are raised when they fail."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# All words of a document together may have at most 50 * (length of the document + 1,000)
-# characters, where each word counts as one character longer than it is. For comparison: all pieces
-# of 1 to 6 characters of a document have 27 times its length.
+# The words of a document may together have at most 50 * (length of the document + 1,000)
+# characters, where each word counts as one character longer than it is. For comparison: if the
+# words are all pieces of 1 to 6 characters of a document, the first factor is 27.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
-_AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
+# after each this many words that are read from an iterator, their total size is checked
+_AT_ONCE = 1_024
 
 
 class Tokeniser(Protocol):
@@ -23,7 +24,7 @@ class Tokeniser(Protocol):
 
     name : value of `--tokeniser`, in canonical spelling
     version : versions of everything that affects the words, such as a library and its dictionary
-    language : English name of the only language that it cuts, or empty
+    language : English name of the language, if the tokeniser is for one language only; else empty
     """
 
     @property
@@ -36,14 +37,14 @@ class Tokeniser(Protocol):
     def language(self) -> str: ...
 
     def splitter(self) -> Splitter:
-        """Make the function that cuts texts, for one thread."""
+        """Make the function that cuts texts into words; each thread needs its own."""
         ...
 
 
 class TokeniserFailed(InvalidInput):
     """A tokeniser failed on a document, or returned invalid words or too many.
 
-    document : number of the document among the texts that were cut, from 1; 0 for a single text
+    document : number of the document among several texts, from 1; 0 if only one text was cut
     """
 
     def __init__(self, reason: str, document: int = 0) -> None:
@@ -54,24 +55,24 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """Return the same failure, with `documents` added to the number of the document."""
+        """Return this error for a document that `documents` further documents precede."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 
 class TokeniserMissing(StoreError):
     """The tokeniser of a store is missing on this machine, or has another version.
 
-    Documents are not invalid: a machine with the tokeniser can count them.
+    The documents are not to blame: a machine that has the tokeniser can count them.
     """
 
 
 def words_by(split: Splitter, name: str, text: str) -> list[str]:
     """Cut a text into words with `split`, the tokeniser called `name`, and drop empty words.
 
-    Raises TokeniserFailed if `split` fails, or returns words of more than about fifty times the
-    length of the text. Words must be strings of valid Unicode without NUL, which ends words in
-    memory. Errors are logged, so they must not contain the text, and omit the message of an error
-    of `split`.
+    Words must be strings of valid Unicode without NUL, which marks the end of a word in memory.
+    Raises TokeniserFailed if `split` fails, or if its words together are more than about fifty
+    times as long as the text. The error may be logged, so it contains neither the text nor the
+    message of an error of `split`.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
         listed: list[Any] = _bounded_list(cast("Any", found), most) if several else [found]
-    except MemoryError:  # no failure of the tokeniser: the machine has too little memory
+    except MemoryError:  # not a failure of the tokeniser: the machine has too little memory
         raise
     except Exception as error:
         raise TokeniserFailed(
@@ -92,7 +93,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if not several or not {*map(type, listed)} <= {str}:
         other = [one for one in listed if not several or not isinstance(one, str)]
         _require_none(other, "a list with " if several else "", name, text)
-    # check the joined words, because checking each word takes longer
+    # check all words joined to one text, which is faster than to check each word
     whole = "".join(listed)
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(
@@ -109,7 +110,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
 
 
 def _bounded_list(found: Iterable[Any], most: int) -> list[Any]:
-    """List the items of an iterable; it may be infinite, so stop when the items exceed `most`."""
+    """List the words of an iterable, up to about `most` characters, because it may be infinite."""
     if isinstance(found, list):
         return found
     listed, size, several = list[Any](), 0, iter(found)

@@ -1,4 +1,4 @@
-"""Chinese words by rjieba, with its dictionary and its model of unknown words."""
+"""Tokeniser of Chinese by rjieba, with its dictionary and its model of unknown words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Chinese:
-    """Cuts Chinese texts into words, with the words of other languages in them."""
+    """Cuts Chinese texts into words; words of other languages in them stay words, too."""
 
     version: str
 

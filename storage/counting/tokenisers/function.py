@@ -1,4 +1,4 @@
-"""Function of the user as a tokeniser: each process that counts documents imports it by name."""
+"""Tokeniser that is a function of the user; each process that counts documents imports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclass(frozen=True)
 class Function:
-    """Function from a text to its words; the function also decides about case and spelling."""
+    """Tokeniser that calls a user's function from a text to its words.
+
+    The function also decides about upper and lower case, and about spelling.
+    """
 
     name: str
     version: str
@@ -38,9 +41,10 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    The name may come from the store of a stranger, who must not choose which function runs here. So
-    the author of the function must have marked it as a tokeniser by an attribute `version`, and the
-    name must be that of its definition. Raises InvalidInput otherwise, or if the import fails.
+    The name may come from a store that a stranger made, who must not choose which function runs
+    here. So the author of the function must have marked it as a tokeniser by an attribute
+    `version`, and the function must be defined under this name. Raises InvalidInput otherwise, or
+    if the import fails.
     """
     module, _, path = name.partition(":")
     try:

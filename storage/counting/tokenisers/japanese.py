@@ -1,4 +1,4 @@
-"""Japanese words by SudachiPy and its small dictionary, in their dictionary form."""
+"""Tokeniser of Japanese by SudachiPy with its small dictionary; words are in dictionary form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _MOST_BYTES = 40_000
 
 @dataclass(frozen=True)
 class Japanese:
-    """Words as short units (mode A of Sudachi) in dictionary form, without particles."""
+    """Cuts Japanese texts into short units (mode A of Sudachi) in dictionary form.
+
+    Particles, auxiliary verbs and signs are dropped.
+    """
 
     version: str
 
@@ -35,7 +38,7 @@ class Japanese:
         def split(text: str) -> Iterator[str]:
             for part in _parts(folded_text(text)):
                 kept = (one for one in tokenize(part) if one.part_of_speech()[0] not in _DROPPED)
-                # fold case again, because the dictionary writes Latin words with capitals
+                # fold case again, because in the dictionary Latin words have capitals
                 yield from letters_of(one.dictionary_form().casefold() for one in kept)
 
         return split
@@ -54,7 +57,7 @@ def _dictionary() -> Any:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut a text at ends of sentences or lines into parts that Sudachi accepts."""
+    """Cut a text into parts that are short enough for Sudachi, at ends of sentences or lines."""
     start, most = 0, _MOST_BYTES // 4
     while len(text) - start > most:
         last = max(text.rfind(end, start, start + most) for end in "。\n .")

@@ -1,4 +1,4 @@
-"""Korean words by kiwipiepy: nouns, verbs, adjectives and adverbs in their dictionary form."""
+"""Tokeniser of Korean by kiwipiepy: nouns, verbs, adjectives and adverbs in dictionary form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
 
 _RULES = 1
-# tags of nouns, verbs, adjectives, adverbs and roots, and of words in Latin and Chinese letters
+# tags of the words that are returned: nouns, verbs, adjectives, adverbs and roots, and words in
+# Latin or Chinese letters
 _KEPT = ("NN", "VV", "VA", "MA", "XR", "SL", "SH")
 
 
 @dataclass(frozen=True)
 class Korean:
-    """Nouns, verbs, adjectives and adverbs in dictionary form, without particles and endings."""
+    """Cuts Korean texts into words in dictionary form; drops particles and endings."""
 
     version: str
 

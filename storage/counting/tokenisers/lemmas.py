@@ -1,4 +1,4 @@
-"""Dictionary forms of words by simplemma."""
+"""Tokeniser that gives the dictionary forms of words, by simplemma."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = "lemmas"
 class Lemmas:
     """Cuts texts into the dictionary forms of their words, such as `house` for houses.
 
-    The words are those of the default tokeniser.
+    It first cuts a text into the words of the default tokeniser.
     """
 
     language: str
@@ -32,7 +32,7 @@ class Lemmas:
 
     def splitter(self) -> Splitter:
         lemma, code = library("simplemma", _NAME).lemmatize, self.code
-        # fold case again, because the dictionary writes German nouns with capitals
+        # fold case again, because in the dictionary German nouns have capitals
         return lambda text: letters_of(lemma(word, code).casefold() for word in words(text))
 
 

@@ -1,4 +1,4 @@
-"""Libraries of tokenisers: optional packages, whose versions are part of a store's policy."""
+"""Import optional packages that tokenisers need; a store records the versions of these packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
 def library(module: str, extra: str) -> Any:
-    """Import a module that an extra of the package installs; the extra has the tokeniser's name."""
+    """Import a module that an extra installs; the extra is called like the tokeniser."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -24,9 +24,10 @@ def library(module: str, extra: str) -> Any:
 
 
 def versions(rules: int, *packages: str) -> str:
-    """Return the version of a tokeniser: the versions of its rules, of `words`, and its packages.
+    """Return the version of a tokeniser: the versions of its rules, of `words` and of its packages.
 
-    Read it only once, at the import: a package may be replaced on disk while the process runs.
+    Call this only once, when the packages are imported: on disk, a package may be replaced while
+    the process runs.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def versions(rules: int, *packages: str) -> str:
 
 
 def letters_of(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the words within pieces of a folded text, without punctuation, digits and blanks.
+    """Yield the words in pieces of a folded text; drop punctuation, digits and blanks.
 
     Examples
     --------
@@ -48,5 +49,5 @@ def letters_of(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         if piece.isalpha():
             yield piece
-        elif len(piece) > 1:  # a single sign or mark is not a word
+        elif len(piece) > 1:  # a single sign or mark is no word
             yield from words(piece)

@@ -1,4 +1,4 @@
-"""Words by a pattern of regular expressions, searched in the case-folded text."""
+"""Tokeniser that finds words by a regular expression in the case-folded text."""
 
 from __future__ import annotations
 

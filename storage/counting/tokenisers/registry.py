@@ -22,9 +22,9 @@ from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPI
 
 @dataclass(frozen=True)
 class Family:
-    """Tokenisers with the same name and different arguments.
+    """Tokenisers that have the same name, and differ only in the argument after it.
 
-    file : its module in this folder, with `opened(argument)`
+    file : module in this folder whose function `opened(argument)` returns the tokeniser
     argument : what to write after the name and a colon, as help shows it; empty without argument
     also : another name of the family
     """
@@ -41,8 +41,8 @@ class Family:
         return found
 
 
-# A text in several scripts and cases, with digits and signs, so that other versions of a tokeniser
-# are likely to cut it differently.
+# A text in several scripts, in upper and lower case, with digits and signs. Another version of a
+# tokeniser is likely to find other words in it.
 _PROBE = "The ships' 2 CAPTAINS read, in 1492: c++ 10%, Überraß море 法院在海上。東京 한국어는 ไทย"
 FAMILIES: tuple[Family, ...] = (
     Family(COMPILED, "compiled"),
@@ -81,7 +81,7 @@ def known_names() -> tuple[str, ...]:
 
 @functools.cache
 def tokeniser_called(name: str) -> Tokeniser:
-    """Return the tokeniser of a name, as given by `--tokeniser`.
+    """Return the tokeniser with a name, as users give it to `--tokeniser`.
 
     Raises InvalidInput for an unknown name, or if its library or function cannot be imported.
 
@@ -100,9 +100,10 @@ def tokeniser_called(name: str) -> Tokeniser:
 
 
 def tokeniser_of(name: str, version: str) -> Tokeniser:
-    """Return the tokeniser with which a store counts.
+    """Return the tokeniser with which a store counts words.
 
-    Raises TokeniserMissing if it cannot be opened here, or has another version.
+    Raises TokeniserMissing if the tokeniser is missing on this machine, or has another version
+    here.
     """
     try:
         found = tokeniser_called(name)
@@ -123,8 +124,8 @@ def probed(name: str) -> str:
 
     Two processes compare this digest to see whether their tokenisers agree.
 
-    The words are sorted, as a function may return a set. All tokenisers that fail on this text have
-    the same value.
+    The words are sorted before, because the function of a user may return a set. All tokenisers
+    that fail on this text have the same digest.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Stems of words by snowballstemmer."""
+"""Tokeniser that gives the stems of words, by snowballstemmer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "stems"
 class Stems:
     """Cuts texts into the stems of their words, such as `hous` for houses.
 
-    The words are those of the default tokeniser.
+    It first cuts a text into the words of the default tokeniser.
     """
 
     language: str
@@ -33,7 +33,7 @@ class Stems:
 
     def splitter(self) -> Splitter:
         stem = library("snowballstemmer", _NAME).stemmer(self.language).stemWord
-        # cache stems, because the stemmer is in Python, and texts repeat their words
+        # cache stems, because the stemmer is written in Python, and texts repeat the same words
         known = lru_cache(maxsize=_KNOWN)(stem)
         return lambda text: map(known, words(text))
 

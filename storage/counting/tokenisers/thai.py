@@ -1,4 +1,4 @@
-"""Thai words by PyThaiNLP: the longest words of its dictionary (newmm)."""
+"""Tokeniser of Thai by PyThaiNLP: finds the longest words of its dictionary (newmm)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Thai:
-    """Cuts Thai texts into words, with the words of other languages in them."""
+    """Cuts Thai texts into words; words of other languages in them stay words, too."""
 
     version: str
 
@@ -22,7 +22,7 @@ class Thai:
     language: ClassVar[str] = "thai"
 
     def splitter(self) -> Splitter:
-        # newmm is maximal matching; the package includes its dictionary
+        # the engine newmm finds the longest words; the package includes its dictionary
         cut = library("pythainlp.tokenize", self.name).word_tokenize
         return lambda text: letters_of(cut(folded_text(text), engine="newmm"))
 

@@ -1,1 +1,1 @@
-"""Listings: yield the files below a folder one by one; S3 lists one page at a time."""
+"""Listings: yield the files below a folder one by one, without a list of all in memory."""

@@ -30,7 +30,7 @@ def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, d
 def glob_each(
     fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each path that matches, with its information as in `fs.glob`, in any order.
+    """Yield each path that matches a pattern, with its information as in `fs.glob`, in any order.
 
     With `folders`, only folders match. Raises ValueError for an invalid pattern.
     """
@@ -56,7 +56,10 @@ def glob_each(
 def _walk(
     fs: LocalFileSystem, root: str, deep: int | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a folder and all below it, at most `deep` levels down; skip unreadable folders."""
+    """Yield a folder, and the files and folders at most `deep` levels below it, with information.
+
+    Unreadable folders are skipped.
+    """
     if os.path.isdir(root):
         yield root, fs.info(root)
     waiting = [(root, deep)]

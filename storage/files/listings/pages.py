@@ -1,6 +1,7 @@
 """Listings of S3 buckets, a page at a time.
 
-fsspec would hold all pages in memory, with 1.7 KB for each object.
+S3 answers with pages of up to 1000 objects. fsspec would hold all pages in memory, with 1.7 KB for
+each object.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import fsspec
 
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
-    """Whether `each_below` can list a file system: it must be S3, without versions of objects."""
+    """Whether `each_below` can list a file system: only S3, without old versions of objects."""
     # an object that wraps a file system may have no attribute `protocol`
     protocols = getattr(fs, "protocol", ())
     return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
@@ -28,11 +29,12 @@ def each_below(
     """Yield objects and folders below a folder, each with its information as in s3fs, in any order.
 
     The file system must be `is_paged`. `root` is a bucket, or a folder in it. `deep` is the number
-    of levels below the root, by default all. Names in the root must begin with `prefix`.
+    of levels below the root, by default all. In the root, other names than those that begin with
+    `prefix` are skipped.
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]
-    folders = set(_above(root.rstrip("/"), set()))  # do not yield the root and the folders above it
+    folders = set(_above(root.rstrip("/"), set()))  # `_above` must not yield these
     while waiting:
         below, levels = waiting.pop()
         for page in _pages(fs, bucket, below, "" if levels is None else "/"):
@@ -71,14 +73,14 @@ def _pages(
 
 
 def _read_times_quickly(fs: fsspec.AbstractFileSystem) -> None:
-    """Let botocore parse times with `_time_of`: dateutil took two thirds of a listing's time."""
+    """Let botocore parse times with `_time_of`, as its own parser takes two thirds of a listing."""
     fs.connect()
     parsers = fs.session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_time_of)
 
 
 def _time_of(text: Any) -> datetime:
-    """Parse a time as `botocore.utils.parse_timestamp` does, but a hundred times as fast for S3."""
+    """Parse a time as `botocore.utils.parse_timestamp` does, but faster for S3's format."""
     if isinstance(text, str) and text.endswith("Z"):
         with suppress(ValueError):
             return datetime.fromisoformat(text)
@@ -88,7 +90,7 @@ def _time_of(text: Any) -> datetime:
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:
-    """Yield the folders above `name` that are not in `told`, and add them to `told`."""
+    """Yield the folders above `name` that are not in `told`; add them, so that each comes once."""
     folder = name.rpartition("/")[0]
     while folder not in told and "/" in folder:
         told.add(folder)

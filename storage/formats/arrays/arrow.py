@@ -23,7 +23,7 @@ _ROWS = 1024
 
 
 class Arrow(OfNumbers):
-    """Columns of record batches. Each record batch is read as a whole."""
+    """Rows of numbers in columns of Arrow's record batches. Each batch is read as a whole."""
 
     name = "arrow"
     suffixes = (".arrow", ".feather", ".ipc")
@@ -34,7 +34,7 @@ class Arrow(OfNumbers):
         return table_chunks(_tables(source, list(dict.fromkeys(columns)), limits, start), limits)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Return the share of the rows that are before a place."""
+        """Return the share of a shard's rows that are before a place in it."""
         with source.fs.open(source.path, "rb") as stream:
             rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
         return float(min(place.passed / max(rows, 1), 1.0))

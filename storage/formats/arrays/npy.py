@@ -23,7 +23,7 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Npy(OfNumbers):
-    """Rows of numbers, in C order."""
+    """Rows of numbers in a NumPy file, whose array is in C order."""
 
     name = "npy"
     suffixes = (".npy",)

@@ -28,7 +28,7 @@ _BLOSC_HEADER = 16
 
 
 class ZarrArray(OfNumbers):
-    """Rows of numbers. The rows of a chunk are read together."""
+    """Rows of numbers in a Zarr array. The rows of a chunk are read together."""
 
     name = "zarr"
     suffixes = (".zarr",)
@@ -51,13 +51,13 @@ class ZarrArray(OfNumbers):
             ) from error
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Return the share of rows before a place, for the array at the root of the folder."""
+        """Return the share of rows before a place, for an array at the root of its folder."""
         rows = int(_Array(source, "").stored.shape[0])
         return min(place.passed / max(rows, 1), 1.0)
 
 
 class _Array:
-    """An array that holds the files of a few chunks in memory."""
+    """A Zarr array, with the files of a few of its chunks in memory."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source

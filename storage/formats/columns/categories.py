@@ -14,7 +14,7 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 def of_categories(
     tables: Iterator[tuple[pa.Table, Position]], url: str
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Yield tables; raise ShardError for a column that cannot hold categories."""
+    """Yield the tables unchanged; raise ShardError for a column that cannot hold categories."""
     whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_null)
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     for table, after in tables:

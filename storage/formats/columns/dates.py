@@ -19,8 +19,9 @@ _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
     """Yield the first and last day of an array of dates, times or texts; nothing if all are null.
 
-    With `zones`, a text with a zone belongs to its day in UTC, as in `day_of`. Without, it belongs
-    to the written day, as in stores of version 0.2.0. Raises ShardError for any other value.
+    With `zones`, a text with a time zone belongs to its day in UTC, as in `day_of`. Without, it
+    belongs to the written day, as in stores of version 0.2.0. Raises ShardError for any other
+    value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Id columns: names of documents, as texts."""
+"""Id columns: read the names of documents from a column, as texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers: columns of a floating point type with only whole numbers."""
+"""Numbers: columns of a floating point type that hold only whole numbers."""
 
 from __future__ import annotations
 

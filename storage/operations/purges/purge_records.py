@@ -1,7 +1,8 @@
-"""Purge records: the names of the shards of a purge, stored until all their files are deleted.
+"""Purge records: store the names of purged shards until all files about them are deleted.
 
-The commit of a purge holds only hashes of the names. If the process dies after this commit, the
-next purge with the same patterns reads the names from the record, and finishes the purge.
+The commit of a purge holds only hashes of the names of its shards. If the process dies after this
+commit, the next purge with the same patterns reads the names from the record, and finishes the
+purge.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 def begin_purge(folder: Folder, names: Set[str]) -> str:
-    """Write the record of a purge before its commit, and return the path of the record.
+    """Write the names of shards to a record before their purge is committed.
+
+    Returns the path of the record.
 
     Examples
     --------
@@ -50,15 +53,15 @@ def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
 def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
     """Return the names of shards whose purge was committed and is not finished.
 
-    `forgotten` is the list of the latest version, which has hashes of the names of all committed
-    purges.
+    `forgotten` is the list of forgotten shards of the latest version. It has hashes of the names of
+    all purged shards.
     """
     records = purge_records(folder).values()
     return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
 
 
 def end_purges(folder: Folder, names: Set[str]) -> None:
-    """Delete the records that hold any of the names. This is the last step of a purge."""
+    """Delete the purge records that hold any of the names. This is the last step of a purge."""
     gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
     if gone:
         folder.delete(gone)

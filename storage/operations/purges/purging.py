@@ -37,8 +37,8 @@ class Holdings:
     models : folders of models that were fitted to one of these versions. Also folders of models
         whose documents are unknown: fitted to a missing version, or by another store.
     copies : (other name, name) of shards with the same content under other names
-    shards : the shards. A name has one entry for each content that was counted or forgotten under
-        it.
+    shards : records of the shards. A name has one record for each content that was counted or
+        forgotten under it.
     """
 
     names: frozenset[str]
@@ -51,14 +51,14 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """Names of the shards that occur in any version."""
+        """Names of the given shards that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version (`sources`), and the `segments` without some shards that replace them.
+    """Segments of a version, `sources`, and new `segments` that replace them without some shards.
 
     `segments` is empty if no shard remains.
     """
@@ -69,7 +69,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Purge:
-    """Plan of a purge.
+    """Plan of a purge: what it drops from a store.
 
     versions : versions that are dropped
     models, tags : models and tags of the latest version that are dropped
@@ -84,7 +84,7 @@ class Purge:
 
 
 def ledger_of_all(folder: Folder, log: Iterable[Commit], known: Ledger = Ledger({})) -> Ledger:
-    """Return the ledger of all segments of some versions; raise the errors of `read_ledger`."""
+    """Return the records of all shards counted in some versions; raise errors of `read_ledger`."""
     parts = {part.id: part for commit in log for part in _segments_of(commit)}
     return read_ledger(folder, list(parts.values()), known)
 
@@ -99,8 +99,8 @@ def holdings_of(
     """Find all data about some shards in the versions of a store.
 
     `log` has all versions, and `ledger` is `ledger_of_all` of them. `names` are names of shards in
-    this ledger. `marks` has the fingerprint and size of contents of these shards that the ledger
-    does not have. `dropped` are versions that are dropped in any case.
+    this ledger. `marks` has fingerprint and size of further contents of these shards, which the
+    ledger lacks. `dropped` are versions that are dropped in any case.
 
     Examples
     --------
@@ -149,8 +149,8 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
     """Return all versions and models to drop if the versions in `dropped` are dropped.
 
     Models fitted to dropped versions are dropped, and so are all versions that have such models. A
-    model is also dropped if its documents are unknown: its version was dropped earlier, or another
-    store fitted it.
+    model is also dropped if its documents are unknown, because the version it was fitted to was
+    dropped earlier, or another store fitted it.
     """
     gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
     while (
@@ -168,7 +168,7 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:
-    """Plan which versions to drop, and what to drop from the latest version."""
+    """Plan which versions to drop, and which models, tags and staged lineage of the latest one."""
     gone = set(holdings.models)
     models = {name for name, one in head.models.items() if model_folder(name, one.id) in gone}
     staged = head.staged is not None and any(
@@ -186,12 +186,12 @@ def commit_purge(
     message: str = "",
     known: Ledger = Ledger({}),
 ) -> tuple[MomentStore, Purge]:
-    """Drop every version that holds traces of some shards, in one commit.
+    """Purge some shards: drop every version that holds traces of them, in one commit.
 
     This commit makes a new version without the shards. Segments with these shards are replaced.
     Models that were fitted to them are dropped, and so is a staged lineage that counts them. Only
-    keyed hashes of the shards remain, so that they are not counted again. `sweep` and
-    `erase_unnamed` then delete the files.
+    keyed hashes of the shards remain, so that they are not counted again. The caller then deletes
+    the files of the dropped versions by `sweep` and `erase_unnamed`.
 
     `replaced` must include every segment of the latest version that has a record of these shards.
     Raises InvalidInput if the message names a shard, or if a shard has a copy under another name.
@@ -235,7 +235,7 @@ def commit_purge(
 
 
 def require_no_origin(head: Commit, holdings: Holdings) -> None:
-    """Refuse to purge shards that an origin counted; only the origin can replace its segments."""
+    """Refuse to purge shards of an origin, because only the origin's store can purge them."""
     for part in head.segments:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
@@ -272,7 +272,10 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return those of `names` that are in a commit: as skipped, as forgotten, or in its message."""
+    """Return the given names of shards that a commit has in its message or in its lists.
+
+    A commit lists skipped shards and forgotten shards.
+    """
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))
@@ -283,7 +286,10 @@ def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
 def _copies(
     ledger: Ledger, names: Set[str], contents: Set[tuple[str, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Find shards with these contents under other names; return (other name, name) pairs."""
+    """Find shards of a ledger with the same contents under other names.
+
+    Returns (other name, name) pairs.
+    """
     telling = {mark for mark, _ in contents if tells_content(mark)}
     if not telling:
         return ()

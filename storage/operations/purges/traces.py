@@ -41,7 +41,7 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # the search holds at most this many files in memory at once
+_AT_ONCE = 8  # the search for names in files holds at most this many files in memory at once
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _OF_STORES = "the store of the origin, and stores that copied its counts or models fitted to them"
@@ -73,9 +73,10 @@ class Trace:
 
 
 def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
-    """Return the places where a purge cannot delete data, for a store with this foundation.
+    """Return the places where data of shards may remain, because a purge cannot delete it.
 
-    With `of_origin`, a whole origin is purged, not single shards.
+    The places depend on the foundation of the store. With `of_origin`, a whole origin is purged,
+    not single shards.
     """
     others = (
         "`rebase` chooses others, and the old files stay"
@@ -90,7 +91,9 @@ def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """Find the data of some shards in a store. A file with unknown content is included.
+    """Find all places in a store with data of some shards.
+
+    Files with unknown content are included.
 
     Reads every commit, and the ledger of every segment, even if no version names it. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
@@ -115,11 +118,12 @@ def traces_of(
 
 
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
-    """Delete files that no version names, and files beside the store with traces of shards.
+    """Delete files that no version names, and files that are not of the store but name the shards.
 
     Files that no version names are deleted at any age. They may belong to another writer that has
-    not committed yet. Its commit is then refused, with an error that says to run again. Returns the
-    paths of the deleted files beside the store.
+    not committed yet. The commit of this writer is then refused, with an error that says to run
+    again. Files in the folder that are not of the store, such as a report, are deleted if they have
+    traces of the shards. Returns the paths of these.
     """
     # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
@@ -150,7 +154,7 @@ def _unnamed(
     names: Set[str],
     marks: Set[tuple[str, int]],
 ) -> Iterator[Trace]:
-    """Yield traces in files that no version names."""
+    """Yield a trace for each file that no version names, if it may have data of the shards."""
     for path in unswept(folder, log[0]):
         yield Trace(path, "is the file of an expired version, and is not emptied yet")
     named, heaps = named_by(log), defaultdict[str, set[str]](set)
@@ -175,7 +179,7 @@ def _unnamed(
 
 
 def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
-    """Yield traces in the records of interrupted purges."""
+    """Yield a trace for each record of an interrupted purge that holds one of the names."""
     for path, found in sorted(purge_records(folder).items()):
         if not names.isdisjoint(found):
             yield Trace(path, "names them for a purge that is not finished; run the purge again")
@@ -184,7 +188,10 @@ def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
 def traces_beside(
     folder: Folder, files: Sequence[StoredFile], head: Commit, names: Set[str]
 ) -> Iterator[Trace]:
-    """Yield traces in files that do not belong to the store."""
+    """Yield a trace for each file beside the store that names one of the shards.
+
+    Such a file is in the folder of the store, but does not belong to it.
+    """
     others = [file.path for file in files if file.path.split("/")[0] not in _OWN]
     needles = {needle for name in names if "/" in name for needle in _spellings(name)}
     pages, told = dict[str, str](), set[str]()
@@ -208,7 +215,7 @@ def traces_beside(
 
 
 def _spellings(name: str) -> set[bytes]:
-    """Return the encodings of a name in text, JSON and HTML."""
+    """Return the bytes of a shard's name as it is written in text, JSON and HTML."""
     escaped = json.dumps(name)[1:-1]
     page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     quoted = page.replace("'", "&#39;").replace('"', "&#34;")
@@ -219,7 +226,7 @@ def _spellings(name: str) -> set[bytes]:
 
 
 def _version_told(path: str, content: bytes) -> int | None:
-    """Return the version of the store that a report or page describes; None for other files."""
+    """Return the version of the store that a report (JSON or HTML) describes; None otherwise."""
     if path.endswith(".html"):
         found = _OF_PAGE.search(content)
         return int(found[1]) if found else None

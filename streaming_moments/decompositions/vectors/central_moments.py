@@ -1,4 +1,4 @@
-"""CentralMoments: central moments of numeric rows, up to the third or fourth order."""
+"""CentralMoments: protocol of the central moments of numeric rows, up to third or fourth order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 
 class CentralMoments(Protocol):
-    """Central moments of rows x (d,) with mean m, and of their projections `y = Q'x` (s,)."""
+    """Central moments of rows x of d numbers with mean m, and of projections `y = Q'x` (s,).
+
+    The columns of the (d, s) basis Q are the directions of the projections.
+    """
 
     @property
     def number(self) -> int:
@@ -18,40 +21,40 @@ class CentralMoments(Protocol):
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """(d,) m."""
+        """(d,) mean m of the rows."""
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """(d, d) C."""
+        """(d, d) covariance C of the rows."""
 
     @property
     def basis(self) -> NDArray[np.float64]:
-        """(d, s) Q."""
+        """(d, s) basis Q: the directions of the projections."""
 
     @property
     def sketch_covariance(self) -> NDArray[np.float64]:
-        """(s, s) covariance of y."""
+        """(s, s) covariance of the projections y."""
 
     @property
     def third(self) -> NDArray[np.float64]:
-        """(s, s, s) third central moment of y: `E z (x) z (x) z` with `z = y - E y`."""
+        """(s, s, s) third central moment of the projections y: `E z (x) z (x) z`, `z = y - E y`."""
 
     @property
     def norms(self) -> NDArray[np.float64]:
-        """(s,) `E (y - E y) |x - m|^2`."""
+        """(s,) mean of `(y - E y) |x - m|^2` over rows x with mean m and projections y."""
 
     @property
     def squares(self) -> NDArray[np.float64] | None:
-        """(d, d) `E (x - m)_i (x - m)_h^2`, if known."""
+        """(d, d) means of `(x - m)_i (x - m)_h^2` over rows x with mean m; None if not known."""
 
     @property
     def fourth(self) -> NDArray[np.float64] | None:
-        """(s, s, s, s) fourth central moment of y, if known."""
+        """(s, s, s, s) fourth central moment of the projections y; None if not known."""
 
 
 @dataclass(frozen=True, eq=False)
 class GivenMoments:
-    """`CentralMoments` given as arrays.
+    """`CentralMoments` of rows in memory, given as arrays.
 
     Examples
     --------
@@ -72,7 +75,10 @@ class GivenMoments:
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
-        """Compute moments of (n, d) rows with a (d, s) basis; hold n s^2 numbers in memory."""
+        """Compute the moments of (n, d) rows and their projections by a (d, s) basis.
+
+        Holds n s^2 numbers in memory.
+        """
         n, s = len(rows), basis.shape[1]
         mean = rows.mean(axis=0)
         x = rows - mean
@@ -92,7 +98,9 @@ class GivenMoments:
 
 
 def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, k, k) sum of `v (x) M` over the three places of v, for a symmetric M.
+    """Return the (k, k, k) sum of `v (x) M` over the three places that v can have.
+
+    The matrix M is symmetric.
 
     Examples
     --------
@@ -105,7 +113,7 @@ def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray
 
 
 def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `T(A, B, ...)`: each index of T is multiplied by the (s, k) matrix at its place.
+    """Multiply each index of a tensor by a (s, k) matrix: return `T(A, B, ...)` for sides A, B, ...
 
     Examples
     --------
@@ -113,7 +121,7 @@ def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDAr
     array([[2.]])
     """
     for side in sides:
-        # each contraction moves the first index to the end, so at the end the order is the original
+        # each product moves the first index to the end, so the indices are in order after the last
         # one
         tensor = np.tensordot(tensor, side, axes=(0, 0))
     return tensor

@@ -1,4 +1,4 @@
-"""Independent factors from third or fourth cumulants: excess correlation analysis."""
+"""Finds independent factors of numeric rows by their third or fourth cumulants."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ _CALLED = MappingProxyType(
         "both": ("skewness or kurtosis", ""),
     }
 )
-_STANDS_OUT = 3.0  # cumulants below this many standard errors could be noise alone
+_STANDS_OUT = 3.0  # a skewness or kurtosis below this many standard errors could be noise alone
 _TURNS = 3
-# Weight of slices of the third cumulant, relative to slices of the fourth, which have more noise.
-# Measured on skewed, kurtotic and flat factors: with weight 5, the error is at most a fifth larger
-# than with the best single order. If factors of several kinds are mixed, the error is smaller than
-# with either order.
+# Weight of slices of the third cumulant in a joint diagonalisation, relative to slices of the
+# fourth cumulant, which have more noise. Measured on skewed, kurtotic and flat factors: with weight
+# 5, the error is at most a fifth larger than with the better of the two cumulants alone. If factors
+# of several kinds are mixed, the error is smaller than with either alone.
 _OF_THIRD = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Columns of independent factors, by decreasing size of the cumulant that separated them.
+    """Independent factors, by decreasing size of the skewness or kurtosis that separated them.
 
-    mixing : (d, k) float64, column of each factor with variance 1
-    unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row plus noise
+    mixing : (d, k) float64, A in `x = m + A h + noise` for factors h with variance 1
+    unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row x, plus noise; m is the
+        mean of all rows
     skewness, kurtosis : (k,) float64, third and excess fourth cumulants; kurtosis is NaN without
         fourth moments
     skewness_error, kurtosis_error : (k,) float64, standard errors of skewness and kurtosis for
         normal rows
-    spectrum : (k,) float64, leading eigenvalues of the signal
+    spectrum : (k,) float64, leading eigenvalues of the covariance without noise (see `Signal`)
     noise : (d,) float64, noise variance of each coordinate; empty for noise of unknown covariance
     """
 
@@ -62,18 +63,19 @@ class Factors:
 def independent_factors(
     moments: CentralMoments, k: int, order: Order = "third", noise: Noise = "spherical"
 ) -> Factors:
-    """Find the independent factors h of `x = m + A h + noise`; at most one may be normal.
+    """Find k independent factors h of rows `x = m + A h + noise`; at most one may be normal.
 
     Order "third" separates skewed factors, "fourth" separates kurtotic factors, and "both"
-    separates factors of either kind. `require_significant` checks that their cumulants exceed
-    noise. The noise is normal. It has one variance ("spherical"), one for each coordinate ("diag"),
-    or an unknown covariance ("full"). With "full", the length of a column is unknown, and the
-    variance of a factor plus its noise is 1. Moments must have `fourth`, except for order "third"
-    with noise "spherical" or "diag".
+    separates factors of either kind. `require_significant` checks that the cumulants of the factors
+    exceed noise. The noise of the rows is normal. It has one variance ("spherical"), one for each
+    coordinate ("diag"), or an unknown covariance ("full"). With "full", the length of a column of A
+    is unknown, and the variance of a factor plus its noise is set to 1. Moments must have `fourth`,
+    except for order "third" with noise "spherical" or "diag".
 
-    With "full" noise and kurtoses of both signs, whitening does not remove the noise.
+    If noise is "full", and the factors have kurtoses of both signs, whitening does not remove the
+    noise.
 
-    Raises NotIdentifiable like `Signal.of`.
+    Raises NotIdentifiable if the rows have too few dimensions, or vary in too few directions.
 
     Examples
     --------
@@ -101,13 +103,16 @@ def independent_factors(
 
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
-    """Return the indices of factors whose separating cumulant is below three standard errors."""
+    """Return the indices of factors whose skewness or kurtosis is below three standard errors.
+
+    `order` chooses which of the two is compared.
+    """
     size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
 
 def require_significant(found: Factors, order: str) -> None:
-    """Raise NotIdentifiable for factors whose cumulants noise alone could explain."""
+    """Raise NotIdentifiable if noise alone could explain the skewness or kurtosis of a factor."""
     weak = weak_factors(found, order)
     if not weak.size:
         return
@@ -125,9 +130,9 @@ def require_significant(found: Factors, order: str) -> None:
 
 
 def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the (k,) cumulants that separate the factors, and their (k,) standard errors.
+    """Return the (k,) skewness or kurtosis that separated each factor, and (k,) standard errors.
 
-    For order "both", take for each factor the cumulant that is larger in units of its error.
+    For order "both", take for each factor the one that is larger in units of its standard error.
     """
     third = found.skewness, found.skewness_error
     if order == "third":
@@ -152,7 +157,10 @@ def require_noise(noise: str) -> None:
 
 
 def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
-    """Return the (s, s, s, s) fourth moment of projections, minus that of a normal law."""
+    """Return the (s, s, s, s) fourth moment of projections, minus that of a normal law.
+
+    The normal law has the covariance of the projections.
+    """
     assert moments.fourth is not None
     S = moments.sketch_covariance
     pairs = np.multiply.outer(S, S)
@@ -170,7 +178,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     four = None if fourth is None else contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     unmixing = signal.whitening @ rotation
-    # a projected factor has variance 1 + v, where v is the variance of the projected noise
+    # along a column of `unmixing`, a row has variance 1 + v: 1 of the factor, and v of the noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
         signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
@@ -181,7 +189,8 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     """Find factors with noise of unknown covariance.
 
-    Whitens with a contraction of the fourth cumulant, because normal noise does not change it.
+    Whitens the rows by a contraction of the fourth cumulant over two of its indices, because normal
+    noise does not change this cumulant.
     """
     fourth, basis = fourth_cumulant(moments), moments.basis
     s = len(moments.sketch_covariance)
@@ -199,8 +208,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        # if cumulants have both signs, no contraction can whiten them: use the covariance, although
-        # it includes noise
+        # if eigenvalues of the contraction have both signs, it cannot whiten the rows: whiten by
+        # the covariance instead, although it includes noise
         values, vectors = np.linalg.eigh(moments.sketch_covariance)
         values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))
@@ -209,7 +218,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # take the columns of `mixing` in the range of the basis that have the projections `columns`
+    # `columns` are projections of the columns of `mixing`; choose those in the range of the basis
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(
@@ -225,7 +234,7 @@ def _weighting(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDA
 def _rotation(
     third: NDArray[np.float64], fourth: NDArray[np.float64] | None, order: Order
 ) -> NDArray[np.float64]:
-    """Return the (k, k) rotation that diagonalises slices of one cumulant or of both.
+    """Return the (k, k) rotation that diagonalises slices of the third or fourth cumulant, or both.
 
     The slices of the fourth cumulant are its k leading eigenmatrices (Cardoso and Souloumiac 1993,
     JADE).
@@ -255,7 +264,10 @@ def _ordered(
     spectrum: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> Factors:
-    """Return factors ordered by decreasing cumulant, with signs that make skewness positive."""
+    """Return factors ordered by decreasing skewness or kurtosis (`order` chooses which).
+
+    The sign of each factor is chosen so that its skewness is positive.
+    """
     skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
     if fourth is None:
         kurtosis = np.full(skewness.size, np.nan)

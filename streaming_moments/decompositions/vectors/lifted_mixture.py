@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians from their moments: the lifted tensor of Hsu and Kakade 2013."""
+"""Fits mixtures of Gaussians to moments of rows, by the method of Hsu and Kakade 2013."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "t
 
 _COMPLETIONS = 60
 _SETTLED = 1e-10
-_REMEMBERED = 6  # a round extrapolates from at most this many earlier rounds
+_REMEMBERED = 6  # a round of `_diagonal_spread` extrapolates from at most this many earlier rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is below this
-# Smaller variances of components are raised to this share of the mean of all their variances.
+_LEAST_ROOT = 1e-6  # the weight of a component counts as zero if its square root is below this
+# The variance of each component is at least this share of the mean variance of all components.
 _LEAST_VARIANCE = 1e-3
-# Variances are also raised to this share of the mean variance of the coordinates of all rows, so
-# that even a component with equal rows has a density.
+# The variance of each component is also at least this share of the mean variance of the coordinates
+# over all rows, so that a component has a density even if all its rows are equal.
 _LEAST_SHARE = 1e-9
 
 
@@ -39,8 +39,10 @@ class Components:
 
     means : (k, d) float64, means of the components
     weights : (k,) float64, weights, with sum 1
-    variances : (k, 1) or (k, d) float64, one for all coordinates, or one for each
-    spectrum : (k - 1,) float64, spectrum of the `Signal`
+    variances : (k, 1) or (k, d) float64, one variance for all coordinates, or one for each
+        coordinate
+    spectrum : (k - 1,) float64, `spectrum` of the `Signal`: variances of the means of components
+        along k - 1 directions
     clipped : number of estimated variances that were below a thousandth of their mean, and were
         raised to this value
     """
@@ -57,12 +59,13 @@ def mixture_components(
 ) -> Components:
     """Fit a mixture of k Gaussians to the moments of rows.
 
-    Rows are centred and get an extra coordinate 1. So the k means need only k - 1 independent
-    directions, wherever the origin is. Covariance "diag" needs moments with `squares`. With
-    "tied-", all components have the same covariance.
+    Rows are centred and get an extra coordinate 1. So the k means of the components need to span
+    only k - 1 dimensions, wherever the origin is. Covariance "diag" needs moments with `squares`.
+    With "tied-", all components have the same covariance.
 
-    Raises NotIdentifiable like `Signal.of`. Also raises it if the third moment does not separate
-    the components, or if the variances of each component and coordinate do not converge.
+    Raises NotIdentifiable if the rows vary in too few directions. Also raises it if the third
+    moment does not separate the components, or if the variances of each component and coordinate do
+    not converge.
 
     Examples
     --------
@@ -98,7 +101,7 @@ def mixture_components(
     least = max(_LEAST_VARIANCE * signal.noise.mean(), _LEAST_SHARE * mean_variance)
     weights = rotation[-1] ** 2
     means = moments.mean + _whitened_means(rotation).T @ signal.loadings.T
-    # round weights, because equal weights can differ by rounding
+    # order by rounded weights, because equal weights can differ by rounding errors
     order = np.lexsort((means[:, 0], -weights.round(9)))
     return Components(
         means[order],
@@ -117,11 +120,14 @@ def require_covariance(covariance: str) -> None:
 
 
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, k) rotation O from the whitened third moment (k - 1, k - 1, k - 1) of means.
+    """Return the (k, k) rotation O from the whitened third moment of the means of components.
 
-    Its columns are `sqrt(w_j) (W'(mu_j - m), 1)`, which are orthonormal if W whitens the means.
-    Signs are chosen so that the last row is positive. Raises NotIdentifiable if a component has no
-    weight, because the third moment then has fewer components.
+    `third` is (k - 1, k - 1, k - 1).
+
+    The columns of O are `sqrt(w_j) (W'(mu_j - m), 1)` for a component j with weight w_j and mean
+    mu_j, where m is the mean of all rows. They are orthonormal if W whitens the means. Signs are
+    chosen so that the last row is positive. Raises NotIdentifiable if a component has weight zero,
+    because the third moment then comes from fewer components.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)
@@ -139,17 +145,17 @@ def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k - 1, k) whitened means `W'(mu_j - m)`."""
+    """Return the (k - 1, k) whitened means `W'(mu_j - m)` of the components."""
     return np.asarray(rotation[:-1] / rotation[-1])
 
 
 def _component_variances(
     rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the (k, c) variances s_j of the components.
+    """Return the (k, c) variances s_j of the components; c is 1, or the number of coordinates.
 
-    spread : `sum_j w_j W'(mu_j - m) s_j`
-    noise : `sum_j w_j s_j`
+    spread : `sum_j w_j W'(mu_j - m) s_j`, for components with weights w_j and means mu_j
+    noise : `sum_j w_j s_j`, the mean variance
     """
     return np.asarray((rotation / rotation[-1]).T @ np.vstack([spread, noise]))
 
@@ -157,9 +163,11 @@ def _component_variances(
 def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.float64]:
     """Return the (r,) vector `W'b` with `b = sum_j w_j s_j (mu_j - m)`.
 
-    It is computed from third moments along directions without signal. Theorem 2 of Hsu and Kakade
-    uses one of these directions. This function uses all d - r of them: it subtracts from |x - m|^2
-    the part along the signal.
+    A component j has weight w_j, variance s_j and mean mu_j; m is the mean of all rows.
+
+    The vector is computed from third moments along directions without signal. Theorem 2 of Hsu and
+    Kakade uses one of these directions. This function uses all d - r of them: it subtracts from |x
+    - m|^2 the part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
     along = B * np.sqrt(signal.spectrum)  # orthonormal columns
@@ -171,7 +179,9 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
 def _diagonal_spread(
     moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return O, and the (r, d) spread `sum_j w_j W'(mu_j - m) s_j'`.
+    """Return the rotation O, and the (r, d) spread `sum_j w_j W'(mu_j - m) s_j'`.
+
+    The spread says how the variances of components vary with their means mu_j.
 
     s_jh is the variance of component j in coordinate h. The statistic `squares` is the sum of two
     terms: the spread before whitening, and the third moment of the means. Each round computes O

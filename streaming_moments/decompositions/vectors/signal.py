@@ -1,4 +1,4 @@
-"""Signal: the part of the covariance of rows that exceeds noise, and the whitening by this part."""
+"""Signal: separates the covariance of rows into signal and noise, and whitens by the signal."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.central_moments import CentralMoments
 from streaming_moments.errors import NotIdentifiable
 
-_ROUNDING = 1e-12  # values below this share of the largest value are rounding errors
-_LEAST_NOISE = 1e-9  # noise below this share of the mean variance of the coordinates is zero
-_LEAST_SHARE = 0.01  # the noise of a coordinate is at least this share of its variance
+_ROUNDING = 1e-12  # eigenvalues below this share of the largest one are rounding errors
+# a noise variance below this share of the mean variance of the coordinates counts as zero
+_LEAST_NOISE = 1e-9
+# the noise variance of a coordinate is at least this share of its total variance
+_LEAST_SHARE = 0.01
 _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-_FEW_ROWS = 2  # with fewer rows per coordinate than this, count directions upwards from zero
-_TAIL = 2.02  # quantile of the Tracy-Widom law that pure noise exceeds once in a hundred times
+# with fewer rows per coordinate than this, `signal_directions` counts directions upwards from zero
+_FEW_ROWS = 2
+# 99% quantile of the Tracy-Widom law, which the largest eigenvalue of pure noise follows
+_TAIL = 2.02
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """r directions of the signal, and the whitening `W = Q B` with `W'(C - D) W = I`.
+    """The r strongest directions of the signal, and the whitening W by it: `W'(C - D) W = I`.
 
-    C is the covariance of the rows, and Q the basis.
+    C is the (d, d) covariance of the rows, D the diagonal covariance of the noise, and C - D that
+    of the signal. Q is the (d, s) basis, and `W = Q B`.
 
     noise : (d,) float64 D, variance of the noise of each coordinate
     inside : (s, r) float64 B
@@ -47,10 +52,10 @@ class Signal:
     ) -> Signal:
         """Return the signal with the r leading directions in the range of the basis.
 
-        With `diagonal`, each coordinate has its own noise. With `whole`, the signal can have as
-        many directions as the rows have dimensions; there is then no noise. Raises
-        NotIdentifiable if there are too few dimensions for the signal or for separate noise, or if
-        too few directions vary.
+        With `diagonal`, each coordinate has its own noise variance. With `whole`, the signal can
+        have as many directions as the rows have dimensions; there is then no noise. Raises
+        NotIdentifiable if the rows have too few dimensions for r directions of signal or for
+        separate noise variances, or if they vary in fewer than r directions.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         scale = np.trace(C) / d
@@ -65,7 +70,8 @@ class Signal:
                 f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
                 f"but {r} are asked for; ask for {vary} components or {vary} factors at most"
             )
-        diagonal = diagonal and r < vary  # if r equals vary, no direction remains for noise
+        # if r equals vary, no direction remains from which noise could be estimated
+        diagonal = diagonal and r < vary
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
                 f"{r} directions of signal are too many: if each coordinate has its own noise, the "
@@ -96,8 +102,8 @@ class Signal:
 def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
     """Return the variance of noise that is equal in all coordinates.
 
-    It is the mean of the d - r smallest eigenvalues, or 0 if r is d. Theorem 1 of Hsu and Kakade
-    uses the smallest eigenvalue, which underestimates the noise.
+    This variance is the mean of the d - r smallest eigenvalues of the covariance, or 0 if r is d.
+    Theorem 1 of Hsu and Kakade uses the smallest eigenvalue, which underestimates the noise.
 
     Examples
     --------
@@ -109,13 +115,14 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """Return the (d,) maximum likelihood noise of normal rows with r common factors.
+    """Return the (d,) noise variances of maximum likelihood for normal rows with r factors.
 
-    Let l be the d - r smallest eigenvalues of the covariance in units of the noise. They are near 1
-    for the right noise. Newton steps in the logarithms of the noise minimise `sum(l - log l - 1)`
-    (Joreskog 1967). The noise of a coordinate is at least a hundredth of its variance, because a
-    coordinate without noise would hide all other signals. A constant coordinate has no noise. r
-    must be less than the number of coordinates that vary.
+    Let l be the d - r smallest eigenvalues of the covariance in units of the noise. These
+    eigenvalues are near 1 for the right noise variances. Newton steps in the logarithms of the
+    noise minimise `sum(l - log l - 1)` (Joreskog 1967). The noise variance of a coordinate is at
+    least a hundredth of its total variance, because a coordinate without noise would hide all other
+    signals. A constant coordinate has no noise. r must be less than the number of coordinates that
+    vary.
 
     Examples
     --------
@@ -135,9 +142,10 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
 def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     upper = np.log(np.diag(C))
     lower = upper + np.log(_LEAST_SHARE)
-    # start near the residual variance of each coordinate given all others, which bounds its noise
+    # start near the residual variance of each coordinate given all others, because the noise
+    # variance is at most the residual variance
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
-    # if coordinates are dependent, rounding to the grid can make C indefinite
+    # if coordinates are dependent, the rounding of stored rows can make C indefinite
     left = np.where(left > 0, left, np.exp(lower))
     logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
     distance, slope, curvature = _misfit(C, logs, r)
@@ -150,7 +158,8 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
         inner[np.diag_indices(free.size)] += _RIDGE
         step = np.zeros(logs.size)
         step[free] = -np.linalg.solve(inner, slope[free])
-        step /= max(1.0, np.abs(step).max())  # no logarithm changes by more than 1
+        # limit the step, so that no logarithm changes by more than 1
+        step /= max(1.0, np.abs(step).max())
         for _ in range(_HALVINGS):
             tried = np.clip(logs + step, lower, upper)
             found = _misfit(C, tried, r)
@@ -169,7 +178,10 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
 def _misfit(
     C: NDArray[np.float64], logs: NDArray[np.float64], r: int
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distance of noise eigenvalues from 1, its gradient and expected Hessian."""
+    """Return the distance of the noise eigenvalues from 1, its gradient and expected Hessian.
+
+    `logs` are the logarithms of the noise variances. Both derivatives are with respect to them.
+    """
     root = np.exp(logs / 2)
     values, vectors = np.linalg.eigh(C / np.outer(root, root))
     values, vectors = np.maximum(values[: len(C) - r], _ROUNDING), vectors[:, : len(C) - r]
@@ -180,10 +192,11 @@ def _misfit(
 def signal_covariance(
     moments: CentralMoments, r: int, diagonal: bool = False
 ) -> NDArray[np.float64]:
-    """Return the (d, d) maximum likelihood covariance of r directions of signal plus noise.
+    """Return the (d, d) maximum likelihood covariance of rows with r directions of signal.
 
-    For r = 0, it is the covariance of noise alone. With `diagonal`, each coordinate has its own
-    noise. Raises NotIdentifiable for more directions than can be separated from noise.
+    All other variance is noise. For r = 0, this is the covariance of noise alone. With `diagonal`,
+    each coordinate has its own noise variance. Raises NotIdentifiable if r is larger than the
+    number of directions that can be separated from noise.
 
     Examples
     --------
@@ -229,9 +242,9 @@ def normal_logarithm(
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     """Return the number of directions in which rows vary more than rows of pure noise would.
 
-    This is the number of eigenvalues of the covariance, in units of the noise, above a limit. The
-    largest eigenvalue of pure noise exceeds this limit once in a hundred times (Johnstone 2001).
-    With `diagonal`, each coordinate has its own noise.
+    Counts the eigenvalues of the covariance, in units of the noise variance, that are above a
+    limit. The largest eigenvalue of pure noise exceeds this limit once in a hundred times
+    (Johnstone 2001). With `diagonal`, each coordinate has its own noise variance.
     """
     d, s = moments.basis.shape
     C, n = moments.covariance, moments.number
@@ -247,15 +260,16 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         return min(_above(C, noise, edge), most)
 
     if diagonal or n < _FEW_ROWS * d:
-        # Count up from zero until no further direction exceeds the noise. Counting down would be
-        # wrong: too many factors would fit noise, and with few rows some directions have no noise.
+        # Estimate the noise with no direction of signal, count the directions that exceed it, and
+        # repeat with this count. Starting from many directions would be wrong: they would fit
+        # noise, and with few rows some directions have no noise.
         found = 0
         while found < (more := told(found)):
             found = more
         return found
-    # Begin with all directions, and count down, so that noise is estimated from the smallest
-    # eigenvalues. If the count began at zero, the estimate would include the signal, and directions
-    # of equal strength would not exceed it.
+    # Begin with all directions, and count down, so that the noise is estimated from the smallest
+    # eigenvalues. If the count began at zero, the estimate of the noise would include the signal,
+    # and directions of equal strength would not exceed it.
     found = most
     while found > (less := told(found)):
         found = less
@@ -263,7 +277,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
 
 
 def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
-    """Return the number of eigenvalues of C above `edge`, in units of the noise.
+    """Return how many eigenvalues of C, in units of the noise variance, are above `edge`.
 
     Coordinates without noise are left out. If no coordinate has noise, the result is the rank of C.
     """
@@ -276,13 +290,16 @@ def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> i
 
 
 def _varying(C: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a (d,) mask of the coordinates that vary."""
+    """Return a (d,) mask of the coordinates that are not constant."""
     variances = np.diag(C)
     return np.asarray(variances > _LEAST_NOISE * variances.mean())
 
 
 def _identified(C: NDArray[np.float64]) -> int:
-    """Return how many factors are identified if each coordinate has its own noise (Ledermann)."""
+    """Return how many factors are identified if each coordinate has its own noise variance.
+
+    This is the bound of Ledermann.
+    """
     d = _varying(C).sum()
     return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 
@@ -290,7 +307,9 @@ def _identified(C: NDArray[np.float64]) -> int:
 def _pencil(
     A: NDArray[np.float64], G: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the eigenvalues l of `A v = l G v`, decreasing, and the vectors v, with `V'GV = I`.
+    """Solve `A v = l G v` for symmetric A and G; return eigenvalues l, decreasing, and vectors v.
+
+    The matrix V of the vectors satisfies `V'GV = I`.
 
     G may be singular.
     """

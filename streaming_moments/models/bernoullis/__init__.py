@@ -1,1 +1,1 @@
-"""Bernoulli mixtures of sets of features, and passes over sets that raise the likelihood."""
+"""Bernoulli mixtures of sets of features, and passes over the sets that raise the likelihood."""

@@ -1,9 +1,10 @@
-"""Acceleration: makes one pass over sets change a model as much as many passes would.
+"""Acceleration: lets one pass over sets improve a mixture as much as many passes would.
 
-If rows could be of several components, some information is missing. Let m be the missing share of
-the information along a direction. A pass takes only the share `1 - m` of the step to the maximum
-along this direction (Dempster, Laird, Rubin 1977). Rows drawn from the model show how much is
-missing (Louis 1982), so a pass needs no additional sums.
+If it is uncertain which component a row is of, some information about the parameters of the mixture
+is missing. Let m be the missing share of the information along a direction of these parameters. A
+pass takes only the share `1 - m` of the step to the maximum likelihood along this direction
+(Dempster, Laird, Rubin 1977). Rows drawn at random from the mixture show how much information is
+missing (Louis 1982), so a pass over the sets needs no additional sums.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ FURTHEST = 10.0
 """Limit on the accelerated step, as a multiple of the step of a pass."""
 CLEAR = 0.01
 """A pass is accelerated only if drawn rows have at least this mean of `1 - sum_h r_h^2`."""
-# An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
+# An accelerated step may bring a probability at most this many times nearer to 0 or 1 than it is
 # before and after the pass.
 _BORDER = 4.0
-# Passes reuse stored sums only if these values have not changed.
+# The stored sums of earlier passes are used only if they were computed with the same values.
 RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)
-_AT_A_TIME = 4096  # number of rows drawn at a time; fewer if they have many features
+_AT_A_TIME = 4096  # number of random rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
 
@@ -37,9 +38,9 @@ _LEAST = 1e-12
 def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliMixture:
     """Extrapolate from the mixtures before and after one pass to the limit of many passes.
 
-    The step of the pass is multiplied by `(I - M)^-1`, where M is the missing information. Returns
-    `after` itself if components are well separated, or if fewer features than components can be
-    accelerated (see `MOST`).
+    The step of the pass, from `before` to `after`, is multiplied by `(I - M)^-1`, where M is the
+    matrix of the missing information. Returns `after` itself if components are well separated, or
+    if fewer features than components can be accelerated (see `MOST`).
     """
     chosen = _distinctive(before)
     n, k = chosen.size, before.n_topics
@@ -60,7 +61,10 @@ def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliM
 
 
 def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
-    """Return the indices of features with the largest share of variance between components."""
+    """Return the indices of the features whose probabilities differ most between components.
+
+    These have the largest share of their variance between, not within, components.
+    """
     P, k = model.smoothed, model.n_topics
     mean = P @ model.weights
     between = np.square(P - mean[:, None]) @ model.weights / (mean * (1 - mean))
@@ -72,7 +76,8 @@ def _scales(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return (features, k) scales of the probabilities, and (k,) scales of the weights.
 
-    In these scales, a row whose component is known has information 1.
+    Parameters are multiplied by these scales. If the component of a row is known, the row then has
+    information 1 on each parameter.
     """
     P = model.smoothed[chosen]
     roots = np.sqrt(np.maximum(model.weights, _LEAST))
@@ -82,11 +87,11 @@ def _scales(
 def _missing_information(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Compute the missing information from drawn rows; None if components are well separated.
+    """Compute the missing information from random rows; None if components are well separated.
 
     The missing information is the covariance, given a row, of the derivatives of the log-likelihood
-    of the row and its component. The matrix has a row and a column for each feature of each
-    component, and then for each weight.
+    of the row and its component. Its matrix has a row and a column for the probability of each
+    feature in each component, and then for each weight.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

@@ -1,4 +1,4 @@
-"""BernoulliMixture: sets of features that are independent given the component."""
+"""BernoulliMixture: mixture for sets of features that are independent given the component."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
-from streaming_moments.errors import ForeignStatistics
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.base import Description, FitOptions, require_joint, takes_n_topics
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
 from streaming_moments.models.bernoullis.halves import cross_fit
@@ -21,20 +21,22 @@ from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.starts import MOMENTS, NOWHERE, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.plots import Axes, Figure, names_for, plot_words
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-# When rows are read, this share of the mean of all rows is mixed into the probabilities.
+# When components of rows are inferred, each probability of a feature is mixed with this share of
+# the mean probability over all components, so that no single feature excludes a component.
 _SMOOTHING = 1e-3
 _LEAST = 1e-9
-_COPIES = 4  # a fit holds this many copies of pairs and slices, as floats
+_COPIES = 4  # a fit holds this many copies of the pair counts and slices in memory, as floats
 
 
 @takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BernoulliOptions(FitOptions):
-    """Options of a fit of sets."""
+    """Options of a fit to sets of features."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,7 +44,7 @@ class BernoulliOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """Summary of the fit for logs."""
+        """Summary of the options for logs."""
         return f"{self.topics} components"
 
 
@@ -58,22 +60,23 @@ class BernoulliMixture(StoredModel):
     probabilities : (n, k) float64
         Probability of each feature in each component, 0 to 1.
     weights : (k,) float64
-        Shares of the rows, sum 1.
+        Share of the rows that each component has. The sum is 1.
     spectrum : (k - 1,) float64
         Variance between components, divided by the variance within components, along each
         direction. Values are decreasing.
     rounds : int
-        Number of rounds that estimated the moments of each feature with itself. 60 means that they
-        did not converge.
+        Number of rounds that estimated the moments of each feature with itself. 60 is the limit,
+        and means that the rounds did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
-        Expected L1 error of the features of each component, as shares with sum 1, and standard
-        errors of the probabilities. They need statistics with halves of the rows. A polished model
-        has the values that were computed before its passes.
+        Expected L1 error of the probabilities of each component, scaled to sum 1, and standard
+        errors of the probabilities. They need statistics with halves of the rows. After polishing,
+        the model still has the values that were computed before the passes.
     held_out : HeldOut, optional
         Log-likelihood of the feature pairs of each half under a model of the other half. It is
         stored under the same conditions as `bars`.
     start : str
-        "moments", or "pilot" if passes started from components that were found in a pilot.
+        "moments", or "pilot" if the passes over the rows started from components that were found in
+        a sample of the rows, the pilot.
     polishing : Polishing, optional
         How the model was polished, if it was.
     documents, since, until, half_life
@@ -127,7 +130,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # prepare blocks with halves for the next step, even if that step must read them again
+        # read the blocks together with the sums of one half, because the next step needs both
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -152,7 +155,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def blank(cls, statistics: MomentStatistics, number: int) -> Self:
-        """Return a mixture of equal components, for a second start that uses only their number."""
+        """Return a mixture of `number` equal components, for starts that use only this number."""
         rows = statistics.length_histogram.n_documents
         mean = statistics.word_counts / max(1, rows)
         even = np.full(number, 1 / number)
@@ -160,7 +163,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score the pairs of each half under a model of the other half.
+        """Score the feature pairs of each half of the rows under a model of the other half.
 
         Raises the errors of `fit`.
         """
@@ -171,7 +174,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:
-        """Return the bytes of pairs and slices (as floats), probabilities, and third moments."""
+        """Return the bytes that a fit holds: pair counts, slices, probabilities, third moments."""
         basis = foundation.basis
         row = _COPIES * (basis.core + basis.columns**2) + 12 * int(options.topics)
         return 8 * (foundation.rows * row + 6 * basis.columns**3)
@@ -188,7 +191,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) probabilities."""
+        """(n, k) probability of each feature in each component."""
         return {"features": self.probabilities}
 
     @property
@@ -198,15 +201,19 @@ class BernoulliMixture(StoredModel):
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities for reading rows: a thousandth is the mean over components."""
+        """(n, k) probabilities for inference: a thousandth of each is the mean over components.
+
+        So no single feature can exclude a component.
+        """
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
 
     def log_joint(self, batch: CountBatch) -> NDArray[np.float64]:
-        """Return (rows, k) logarithms of `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)`.
+        """Return (rows, k) logarithms of the joint probability of each row and each component.
 
-        A thousandth of the mean is mixed into the probabilities, so that no single feature excludes
-        a component.
+        This is `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)` for row x and component h.
+
+        The probabilities p are `smoothed`, so that no single feature excludes a component.
 
         Raises
         ------
@@ -262,14 +269,62 @@ class BernoulliMixture(StoredModel):
         return self.probabilities.size + self.weights.size - 1
 
     def sample(self, number: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw (number, n) rows of 0 and 1 from the mixture; return also their components."""
+        """Draw (number, n) random rows of 0 and 1; also return the component of each row."""
         rng = np.random.default_rng(seed)
         drawn = rng.choice(self.weights.size, number, p=self.weights)
         chances = self.probabilities.T[drawn]
         return (rng.random(chances.shape) < chances).astype(np.int64), drawn
 
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Plot a panel for each component, with the features that are most characteristic of it.
+
+        These are the features whose probability in the component exceeds their frequency in all
+        rows most.
+
+        Parameters
+        ----------
+        number : int
+            Number of features to show for each component.
+        names : sequence of str, optional
+            Names of the features; by default "feature" and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            `number` is below 1, the number of names differs from the features, or the figure is not
+            one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = names_for(names, self.n_features, "feature")
+        if number < 1:
+            raise InvalidInput(f"the number of features is {number}; give at least 1")
+        more = self.probabilities - (self.probabilities @ self.weights)[:, None]
+        top = np.argsort(-more, axis=0, kind="stable")[:number].T
+        bars = self.probability_bars
+        return plot_words(
+            [f"component {j} ({share:.0%})" for j, share in enumerate(self.weights)],
+            [[called[feature] for feature in row] for row in top],
+            [self.probabilities[row, j] for j, row in enumerate(top)],
+            None if bars is None else [bars[row, j] for j, row in enumerate(top)],
+            figure,
+            "probability of the feature in the component",
+        )
+
     def described(self) -> Description:
-        """Return the description, with weights, set sizes and error bars of components."""
+        """Return a description of the model: weights, set sizes and error bars of components."""
         columns = {"weight": self.weights, "features a row": self.probabilities.sum(axis=0)}
         if self.bars is not None:
             columns["error bar"] = self.bars

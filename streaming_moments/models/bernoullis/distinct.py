@@ -1,10 +1,13 @@
-"""Distinct: components of sets of features from moments of distinct features only.
+"""Distinct: fits components of sets of features to moments of distinct features only.
 
-A set has a feature once or not at all. So entries for equal features, such as pair (i, i), are not
-moments of a mixture. Moments of the mixture would be `sum_h w_h p_ih^2` for a pair (i, i), and
-`sum_h w_h p_ih^2 p_lh` for a triple (i, i, l). The fit estimates these entries: first from the rank
-of the covariances, as in factor analysis, then in rounds from the components found so far. It uses
-the third moments of `z = Q' x`, because they are a small array.
+A set has a feature once or not at all. So counts of pairs and triples with equal features, such as
+pair (i, i), are not moments of a mixture. A mixture of components h with weights w_h and
+probabilities p_ih has the moments `sum_h w_h p_ih^2` for the pair (i, i), and
+`sum_h w_h p_ih^2 p_lh` for the triple (i, i, l). The fit estimates these entries: first from the
+rank of the covariances, as in factor analysis, then in rounds from the components found so far.
+
+A set is a row x of 0 and 1. The fit uses the third moments of projections `z = Q' x`, because they
+are a small array.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 MOST_ROUNDS = 60
-_SETTLED = 1e-3  # rounds end when the probabilities change by less than this
+_SETTLED = 1e-3  # rounds of `components_of` end when the probabilities change by less than this
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
 _ROWS = 64
-# Weight of the equation that the mean of a feature over components is its frequency. With this
-# weight, it holds to a thousandth. In measurements, weight 1, as for a feature that all rows have,
-# gives equal or larger errors.
+# Weight, in a least squares fit, of the equation that the mean probability of a feature over the
+# components is its frequency in all rows. With this weight, the equation holds to a thousandth. In
+# measurements, weight 1, which a feature that all rows have gets, gives equal or larger errors.
 _FIRST = 1e3
 _LEAST = 1e-9
 
@@ -40,7 +43,7 @@ class Components:
     probabilities : (n, k) float64, 0 to 1
     weights : (k,) float64, with sum 1
     spectrum : (k - 1,) float64, variance between components, divided by the variance within
-        components; decreasing
+        components, along each direction; decreasing
     rounds : number of rounds that estimated the moments of each feature with itself
     """
 
@@ -52,13 +55,13 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class SetMoments:
-    """Moments of distinct features in sets.
+    """Moments of single features, and of pairs and triples of distinct features, in sets.
 
-    Q : (core, s) float64, the projection in `z = Q' x`
+    Q : (core, s) float64, basis of the projections `z = Q' x` of rows x of 0 and 1
     rows : number of sets, including empty ones
     first : (n,) float64, share of the rows with each feature
-    pairs : (n, core) float64, number of rows with both features; 0 for equal features
-    triples : (s, s, s) float64, `E[z (x) z (x) z]` without triples that have equal features
+    pairs : (n, core) float64, number of rows with both features of a pair; 0 if the two are equal
+    triples : (s, s, s) float64, `E[z (x) z (x) z]` without the triples in which features are equal
     """
 
     Q: NDArray[np.float64]
@@ -69,7 +72,7 @@ class SetMoments:
 
     @classmethod
     def of(cls, statistics: MomentStatistics) -> SetMoments:
-        """Compute the moments of all rows.
+        """Compute the moments from the statistics of all rows.
 
         Raises NotIdentifiable if there are no rows.
         """
@@ -80,7 +83,7 @@ class SetMoments:
         s, rows = Q.shape[1], float(lengths.n_documents)
         sketch = unpack(statistics.triple_sketch[:core].astype(np.float64), s)
         triples = np.einsum("ia,ibc->abc", Q, sketch, optimize=True)
-        # subtract the triples in which two or three features are equal
+        # subtract the triples of features in which two or three are equal
         counts = statistics.word_counts[:core, None] * Q
         beside = statistics.pair_counts[:core] @ Q + counts
         squares = Squares.of(Q)
@@ -91,22 +94,27 @@ class SetMoments:
 
     @cached_property
     def squares(self) -> Squares:
-        """`Squares` of Q."""
+        """Products `q_i (x) q_i` of each row q_i of the basis Q."""
         return Squares.of(self.Q)
 
     @cached_property
     def _seen(self) -> NDArray[np.float64]:
-        """(n, s) `E[x_i z]` of distinct features."""
+        """(n, s) mean over rows x of `x_i z`, with `z = Q' x`, for each feature i.
+
+        The pair of feature i with itself is left out.
+        """
         return np.asarray(self.pairs @ self.Q / self.rows)
 
     @property
     def deviations(self) -> NDArray[np.float64]:
-        """(core,) standard deviations of the core features."""
+        """(core,) standard deviations of the core features, each 0 or 1 in a row."""
         core = self.first[: len(self.Q)]
         return np.sqrt(np.maximum(core * (1 - core), _LEAST))
 
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (n, s) covariances of features and z.
+        """Return (n, s) covariances of each feature with the projections z.
+
+        The pair of a feature with itself has the value in `squares`.
 
         squares : (core,) values of `sum_h w_h p_ih^2`
         """
@@ -118,11 +126,11 @@ class SetMoments:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """(core, s s) products `q_i (x) q_i`, stored without zero columns.
+    """(core, s s) products `q_i (x) q_i` of each row q_i of a basis, stored without zero columns.
 
     Most columns are zero if the basis is the identity.
 
-    columns : s
+    columns : number s of columns of the basis
     places : (m,) int64, indices of the nonzero columns
     values : (core, m) float64, the nonzero columns
     """
@@ -133,26 +141,26 @@ class Squares:
 
     @classmethod
     def of(cls, Q: NDArray[np.float64]) -> Squares:
-        """Compute the squares of a basis."""
+        """Compute the products of a (core, s) basis."""
         either, other = np.divmod(np.arange(Q.shape[1] ** 2), Q.shape[1])
         kept = (np.abs(Q).T @ np.abs(Q)).ravel() > 0
         values = Q[:, either[kept]] * Q[:, other[kept]]
         return cls(Q.shape[1], np.flatnonzero(kept), values)
 
     def times(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (s, s, s) sum of `q_i (x) q_i (x) b_i` for (core, s) rows b."""
+        """Return the (s, s, s) sum of `q_i (x) q_i (x) b_i` over i, for (core, s) rows b_i."""
         found = np.zeros((self.columns**2, self.columns))
         found[self.places] = self.values.T @ beside
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (s, s, s) sum of `times` with b in the third, second and first place."""
+        """Return the (s, s, s) sum of three tensors: with b_i of `times` in each of the places."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
 
 def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
-    """Find the components of all rows.
+    """Find k components from the moments of all rows.
 
     Raises NotIdentifiable if the pairs identify fewer components.
     """
@@ -178,10 +186,13 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
 
 
 def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
-    """Return the (core,) values `sum_h w_h p_ih^2` with which the covariances have rank `rank`.
+    """Estimate the (core,) moments of pairs of a feature with itself, from all other pairs.
 
-    Uses HeteroPCA (Zhang, Cai, Wu 2022) with features in units of their standard deviations. It
-    alternates between the leading eigenpairs and the diagonal of the matrix that they give.
+    With these values, `sum_h w_h p_ih^2`, the matrix of covariances has rank `rank`.
+
+    Uses HeteroPCA (Zhang, Cai, Wu 2022) with features in units of their standard deviations.
+    HeteroPCA alternates two steps: it computes the leading eigenvectors, and replaces the diagonal
+    of the matrix by that of the low-rank matrix which they give.
     """
     core, scale = len(moments.Q), moments.deviations
     own = moments.first[:core]
@@ -198,7 +209,8 @@ def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.flo
         values, turned = np.linalg.eigh(V.T @ A @ V)
         leading = np.argsort(-values)[:rank]
         columns = V @ turned[:, leading]
-        # limit to 1, because the variance between components is at most the total variance
+        # limit the diagonal to 1, because the variance between components is at most the total
+        # variance, which is 1 in these units
         diagonal = np.minimum(columns**2 @ np.maximum(values[leading], 0.0), 1.0)
         if np.abs(diagonal - before).sum() <= _RANK_SETTLED * diagonal.sum():
             break
@@ -212,7 +224,7 @@ def _decomposed(
     k: int,
     rounds: int,
 ) -> Components:
-    """Find components, with `squares` and `triples` as the moments of each feature with itself."""
+    """Find components, given the moments `squares` and `triples` of each feature with itself."""
     Q, core = moments.Q, len(moments.Q)
     mean = moments.first[:core] @ Q
     covariances = moments.covariances(squares)
@@ -228,7 +240,8 @@ def _decomposed(
             "fewer"
         )
     W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)
-    # compute moments of `(1, y)` with y = W' (z - mean); the second moment is the identity
+    # compute the third moment of `(1, y)` for whitened rows y = W' (z - mean), whose second moment
+    # is the identity
     third = np.einsum("abc,ar,bs,ct->rst", moments.triples + triples, W, W, W, optimize=True)
     u = W.T @ mean
     second = np.eye(k - 1)
@@ -259,12 +272,13 @@ def by_pairs(
     """Return the (n, k) probabilities of each feature, from its pairs with other core features.
 
     For distinct features, `P_ij = sum_h w_h p_jh p_ih` is linear in row i of the probabilities.
-    This row is found by least squares. The weights are inverse to the variance of a pair, which is
-    nearly proportional to `E[x_j]`. Triples are used only to separate the components.
+    This row is found by least squares. The weight of a pair is inverse to the variance of its
+    count, which is nearly proportional to the frequency `E[x_j]`. Triples are used only to separate
+    the components.
 
     pairs : (n, core) float64, pair counts of all rows or of one half
     rows : number of rows counted
-    found : components from the triples
+    found : components that were found from the triples
     first : (n,) float64 or None, share of these rows with each feature, if known
     """
     core = pairs.shape[1]
@@ -293,9 +307,11 @@ def _near(found: Components, before: Components) -> bool:
 def _equal(
     moments: SetMoments, found: Components
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments of equal features under a mixture: (core,) of pairs, (s, s, s) of triples.
+    """Return the moments of pairs and triples with equal features that a mixture would have.
 
-    The moments of triples are projected by Q.
+    Those of pairs are (core,), and those of triples are (s, s, s).
+
+    The triples are projected by Q.
     """
     Q = moments.Q
     P = found.probabilities[: len(Q)]

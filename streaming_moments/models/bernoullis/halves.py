@@ -1,4 +1,4 @@
-"""Halves: compares the components of all sets with the pairs of each half."""
+"""Halves: refits the components of all sets to each half of the sets, for error bars and scores."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LEAST = 1e-12
 class CrossFit:
     """Error bars and held-out likelihood of components, from both halves of the sets.
 
-    bars : (k,) float64, expected L1 error of the features of each component, scaled to sum 1
+    bars : (k,) float64, expected L1 error of the probabilities of each component, scaled to sum 1
     probability_bars : (n, k) float64, standard error of each probability
-    held_out : log-likelihood of the pairs of each half under a model of the other half
+    held_out : log-likelihood of the feature pairs of each half under a model of the other half
     """
 
     bars: NDArray[np.float64]
@@ -37,10 +37,10 @@ def cross_fit(
 ) -> CrossFit | None:
     """Compute error bars and held-out likelihood from probabilities refitted to each half.
 
-    Returns None if a half has no pairs. The triples of all rows separate the components, so the
-    bars do not include the error of this separation. The difference of a probability between the
-    halves, divided by 2, is one draw of its error. The square of this is averaged with the counting
-    variance, which is `p (1 - p)` times a factor of the component.
+    Returns None if a half has no feature pairs. The triples of all rows separate the components, so
+    the error bars do not include the error of this separation. Half of the difference of a
+    probability between the two fits is a random draw of its error. The square of this draw is
+    averaged with the variance of counting, which is `p (1 - p)` times a factor of the component.
 
     moments : moments of all rows
     found : components of all rows
@@ -67,7 +67,9 @@ def cross_fit(
 def mean_logarithm(
     pairs: NDArray[np.float64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
-    """Return the mean log-likelihood of a pair of distinct features, one of them in the core.
+    """Return the mean log-likelihood of a counted pair of distinct features under a mixture.
+
+    One of the two features is in the core.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def mean_logarithm(
     0.5
     """
     core = pairs.shape[1]
-    # `_LEAST` prevents log 0 for features that do not occur in a half
+    # add at least `_LEAST`, to avoid the logarithm of 0 for features that do not occur in a half
     mean = probabilities @ weights
     smoothed = 0.999 * probabilities + 0.001 * np.maximum(mean, _LEAST)[:, None]
     total = seen = 0.0

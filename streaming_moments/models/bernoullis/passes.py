@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over sets, with sums that are exact in any order."""
+"""Passes: expectation maximisation over sets of features, with exact integer sums."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# The stored sums of earlier passes are used only if they were computed with the same values.
 RULES = (UNIT,)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSets(IntegerSums):
-    """Expected sums of a pass over rows, in integers, so that they are exact in any order.
+    """Expected sums of a pass over rows. They are integers, so the order of rows does not matter.
 
     features : (n, k) int64, expected number of rows of each component that have each feature
-    rows : (k,) int64, expected number of rows of each component. Its unit, and that of `features`,
+    rows : (k,) int64, expected number of rows of each component. The unit of `rows` and `features`
         is 2^-20 of a row.
-    documents, tokens : number of rows read, and of features in them
+    documents, tokens : number of rows read, and number of features in these rows
     """
 
     counted = "features"
@@ -33,13 +33,13 @@ class ExpectedSets(IntegerSums):
 
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
-        """Return empty sums."""
+        """Return sums of a pass that has read no rows yet."""
         return cls.zeros(model.probabilities, model.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class SetReader:
-    """Mixture prepared for reading sets.
+    """A mixture, prepared to infer the components of many sets.
 
     model : mixture that assigns rows to components
     """
@@ -47,7 +47,10 @@ class SetReader:
     model: BernoulliMixture
 
     def add(self, batch: CountBatch, total: ExpectedSets) -> ExpectedSets:
-        """Add the rows of a batch to `total` in place; raise the errors of `log_joint`."""
+        """Add the expected sums of the rows of a batch to `total`, in place.
+
+        Raises the errors of `log_joint`.
+        """
         own = SetsFoundation.distinct(batch)
         units = np.rint(self.model.posterior(own) * UNIT).astype(np.int64)
         features: NDArray[np.int64] = own.to_csr().T @ units
@@ -56,10 +59,10 @@ class SetReader:
 
 
 def improved(model: BernoulliMixture, expected: ExpectedSets) -> BernoulliMixture:
-    """Return the mixture after a pass: that of maximum likelihood, given the expected sums.
+    """Return the mixture after a pass: the one of maximum likelihood, given the expected sums.
 
-    The probabilities of a component without rows, and the order of components, stay unchanged. So
-    weights need not decrease.
+    A component without rows keeps its probabilities. The order of components stays unchanged, so
+    their weights need not decrease.
     """
     rows = expected.rows.astype(np.float64)
     found = expected.features / np.where(rows > 0, rows, 1.0)

@@ -1,4 +1,7 @@
-"""Second start of a Bernoulli mixture, from a pilot. It is used if it makes rows more likely."""
+"""Second start of passes for a Bernoulli mixture, from a sample of rows: the pilot.
+
+It is used if it makes the rows more likely than the fit by moments does.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from streaming_moments.models.starts import NOWHERE, PILOT, STARTS, Pilot
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_OWN = 0.5  # share of one row in a component that starts from it; the rest is the mean row
+# a random component is this share of one row, plus the remaining share of the mean of all rows
+_OWN = 0.5
 
 
 def better_start(
@@ -21,10 +25,11 @@ def better_start(
 ) -> BernoulliMixture:
     """Return the mixture from which passes start: the model, or the best start from a pilot.
 
-    Both are compared after some passes. The best of ten starts from the pilot is used if it makes
-    rows more likely, or if the model has no components of its own. Its components are put in the
-    order of the nearest ones of the model. Error bars are those of the fit, so a start from the
-    pilot has none. With `settle`, and if the pilot has all rows, the result is the model after
+    The pilot is a sample of the rows, `records`. The model and the best of ten starts from the
+    pilot are compared after some passes over the pilot. The start is used if it makes rows more
+    likely, or if the model has no components of its own. Its components are put in the order of the
+    nearest components of the model. Error bars belong to the fit by moments, so a start from the
+    pilot has none. With `settle`, and if the pilot has all rows, the result is the mixture after
     these passes.
     """
     pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
@@ -40,14 +45,14 @@ def better_start(
 
 
 def _after(model: BernoulliMixture, rows: CountBatch, passes: int) -> BernoulliMixture:
-    """Return the mixture after `passes` passes without acceleration."""
+    """Return the mixture after several passes over some rows, without acceleration."""
     for _ in range(passes):
         model = improved(model, SetReader(model).add(rows, ExpectedSets.zero(model)))
     return model
 
 
 def _drawn(model: BernoulliMixture, rows: CountBatch, rng: np.random.Generator) -> BernoulliMixture:
-    """Return a mixture with each component between one random row and the mean of all rows."""
+    """Return a random mixture: each component is the mean of one random row and the mean row."""
     k, csr = model.n_topics, SetsFoundation.distinct(rows).to_csr()
     own = csr[rng.integers(0, rows.documents, k)].toarray().T
     probabilities = _OWN * own + (1 - _OWN) * np.asarray(csr.mean(axis=0))[:, None]

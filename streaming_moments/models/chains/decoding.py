@@ -1,7 +1,8 @@
 """Numba kernels that apply a hidden Markov model to sequences: likelihood, posteriors, Viterbi.
 
-Each place of a sequence has the index of a row in a table of likelihoods. A negative index means
-that the place is unobserved. The table has a row for each symbol of an alphabet, or for each place.
+A kernel gets, for each place of a sequence, the index of a row in a table of likelihoods. A
+negative index means that the place is unobserved. The table has a row for each symbol of an
+alphabet, or for each place.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ def forward_backward(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the log-likelihood of each sequence; write posteriors of the states to `posterior`.
+    """Return the log-likelihood of each sequence; write probabilities of states to `posterior`.
 
-    start : (sequences, k)
-    transition : (k, k), with a row for each next state
-    emission : (n, k), positive
-    posterior : (places, k), overwritten; if it has no rows, posteriors are not computed
+    start : (sequences, k), distribution of the first state of each sequence
+    transition : (k, k), transition matrix, with a row for each next state
+    emission : (n, k), table of positive likelihoods, with a column for each state
+    posterior : (places, k), overwritten; if it has no rows, the probabilities of states are not
+        computed
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -77,8 +79,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # Up to rounding, the later symbols have probability 0. Ignore them, because they
-                # add no information here.
+                # The symbols after this place have probability 0, up to rounding. Ignore them,
+                # because they do not tell which state this is.
                 backward[:] = 1.0
     return found
 
@@ -94,7 +96,7 @@ def viterbi(
 ) -> NDArray[np.float64]:
     """Write the most likely states of each sequence to `states`; return their log probability.
 
-    Arguments are those of `forward_backward`, but all tables are logarithms.
+    Arguments are those of `forward_backward`, but all probabilities are given as logarithms.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -144,7 +146,8 @@ def expected_moves(
 ) -> NDArray[np.float64]:
     """Return the (k, k) expected numbers of transitions, with a row for each next state.
 
-    Arguments are those of `forward_backward`, with the posteriors that it has computed.
+    Arguments are those of `forward_backward`. `posterior` must have the values that this function
+    wrote.
     """
     k = start.shape[1]
     found = np.zeros((k, k))
@@ -190,11 +193,13 @@ def expected_places(
     places: NDArray[np.int64],
     unit: float,
 ) -> None:
-    """Add the expected states of short chunks to integer sums, in units of 1/`unit` of a place.
+    """Add the expected states of chunks of sequences to integer sums.
 
-    The values of each chunk are rounded, so that sums are exact in any order. `starts` (2, k) has
-    two distributions of the first state of a chunk: inside a sequence, and at its beginning.
-    `ahead` (longest, k), `joint` (k, k) and `scratch` (3, k) are overwritten.
+    The sums are numbers of places, in units of 1/`unit` of a place.
+
+    The values of each chunk are rounded to integers, so that sums are exact in any order of the
+    chunks. `starts` (2, k) has two distributions of the first state of a chunk: inside a sequence,
+    and at its beginning. `ahead` (longest, k), `joint` (k, k) and `scratch` (3, k) are overwritten.
     """
     k = starts.shape[1]
     backward, state, before = scratch[0], scratch[1], scratch[2]
@@ -225,7 +230,7 @@ def expected_places(
                 state[j] = ahead[place - begin, j] * backward[j]
                 total += state[j]
             if total <= 0:
-                # ignore later symbols, as in `forward_backward`
+                # ignore the symbols after this place, as `forward_backward` does
                 backward[:] = 1.0
                 state[:] = ahead[place - begin]
                 total = 1.0

@@ -1,4 +1,4 @@
-"""DiscreteEmission: states that emit symbols of an alphabet."""
+"""DiscreteEmission: emission of a hidden Markov model whose states emit symbols."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-# This share of each column is spread over all symbols, so that no symbol is impossible.
+# This share of each state's distribution is spread over all symbols, so that no symbol is
+# impossible in a state.
 _SMOOTHING = 1e-4
 
 
@@ -26,8 +27,8 @@ class DiscreteEmission:
     Parameters
     ----------
     columns : (n, k) float64
-        Columns are distributions. When sequences are read, a ten thousandth of each column is
-        spread over all symbols.
+        Distribution of the symbols of each state, in columns. For inference, a ten thousandth of
+        each column is spread over all symbols.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class DiscreteEmission:
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) columns without zeros."""
+        """(n, k) distributions of the symbols of each state, without zeros."""
         return np.asarray((1 - _SMOOTHING) * self.columns + _SMOOTHING / len(self.columns))
 
     def likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
@@ -59,12 +60,12 @@ class DiscreteEmission:
         return Likelihoods(sequences.symbols, self.smoothed)
 
     def log_likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
-        """Log-likelihoods; raises as `likelihoods`."""
+        """Return the log-likelihoods; raise the errors of `likelihoods`."""
         self.require(sequences.symbols)
         return Likelihoods(sequences.symbols, np.log(self.smoothed))
 
     def maximised(self, sequences: SymbolBatch, posterior: NDArray[np.float64]) -> DiscreteEmission:
-        """Return an emission with the shares of the symbols in each state."""
+        """Return the maximum likelihood emission, given the posterior of states at each place."""
         self.require(sequences.symbols)
         seen = sequences.symbols >= 0
         counts = np.zeros_like(self.columns)

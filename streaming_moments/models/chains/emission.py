@@ -1,4 +1,4 @@
-"""Emission: protocol of the distributions that the states of a chain emit."""
+"""Emission: protocol of what the states of a chain emit, such as symbols or numeric rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 
 class Sequences(Protocol):
-    """Chunks of sequences, one after another."""
+    """Chunks of sequences, stored one after another."""
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """(chunks + 1,) start of each chunk."""
+        """(chunks + 1,) index of the first place of each chunk, and then the number of places."""
 
     @property
     def begins(self) -> NDArray[np.bool_]:
@@ -32,7 +32,8 @@ class Likelihoods:
     Parameters
     ----------
     rows : (places,) int32
-        Row of the table for each place of the sequences; -1 for an unobserved place.
+        For each place of the sequences, the index of its row in `table`; -1 for an unobserved
+        place.
     table : (m, k) float64
         Positive likelihoods, or their logarithms.
     scale : (m,) float64, optional
@@ -45,23 +46,23 @@ class Likelihoods:
 
 
 class Emission(Protocol[Observed_contra]):
-    """Distributions that the states of a chain emit.
+    """Distributions of the observations that the hidden states of a chain emit.
 
-    A chain needs nothing else. So a new kind of emission, with its own type of sequences, needs
-    only one file.
+    A chain needs only these methods. So a new kind of emission, with its own type of sequences,
+    needs only one file.
     """
 
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Return the likelihood of each place in each state.
+        """Return the likelihood of the observation at each place in each state.
 
         Raises
         ------
         ForeignStatistics
-            These states cannot emit an observation.
+            The sequences have an observation that these states cannot emit.
         """
 
     def log_likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Log-likelihoods; raises as `likelihoods`."""
+        """Return the log-likelihoods; raise the errors of `likelihoods`."""
 
     def maximised(self, sequences: Observed_contra, posterior: NDArray[np.float64]) -> Self:
         """Return the maximum likelihood emission, given the posterior of states at each place.

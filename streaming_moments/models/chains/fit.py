@@ -1,4 +1,4 @@
-"""Fit of a chain to windows of three symbols: by moments, then refined from several starts."""
+"""Fits a hidden Markov model to windows of three symbols: by moments, then by refinement."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BEGINNINGS = 10
 
 
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
-    """Fit a `HiddenMarkovModel`; return its fields, with states that are not ordered yet.
+    """Fit a `HiddenMarkovModel`; return its fields. The states are not ordered yet.
 
     The fields include error bars if `halves` is True and each half identifies the states. Raises
     the errors of `chain_of`.
@@ -51,8 +51,8 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     if halves:
         found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
     bars, word_bars = found or (None, None)
-    # the weights of a refined chain are those at the first place of a window: compute those at the
-    # middle place
+    # the weights of a refined chain are the distribution of states at the first place of a window:
+    # compute that at the middle place
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
     if beginnings < BEGINNINGS * k or not start.sum():
@@ -81,9 +81,11 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
 def _columns(
     rows: Rows, sketch: Basis, k: int
 ) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Decompose the moments; return also the metric of the sketch.
+    """Fit columns and weights of k states to the moments of three views.
 
-    The last two results are the columns and weights that are estimated in this metric.
+    Returns the fit, the metric of `sketch_metric`, and the columns and weights that are estimated
+    again in this metric.
+
     """
     fitted = view_columns(rows, (sketch, sketch), k)
     found, metric = fitted.found, sketch_metric(rows, sketch)
@@ -104,7 +106,8 @@ def chain_of(
 ) -> tuple[Chain, float, int, int]:
     """Compute a chain from moments, and refine it if `options.refine` is above 0.
 
-    Returns the chain, its score, the number of states without known successors, and the number of
+    Returns the chain, the mean log-likelihood of a window after refinement (NaN without
+    refinement), the number of states whose next state could not be estimated, and the number of
     rounds of refinement. Raises NotIdentifiable if the symbol distributions of the states are
     linearly dependent.
     """
@@ -145,10 +148,10 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """Return a list of one chain, fitted to a sketch of the table of windows.
+    """Fit a chain to a sketch of the table of windows, and return it in a list.
 
-    A sketch has less noise than the table. The list is empty if the sketch is not smaller than the
-    table, or identifies too few states.
+    A sketch (a projection to fewer columns) has less noise than the table. The list is empty if the
+    sketch would not be smaller than the table, or if it identifies too few states.
     """
     before = table.sum(axis=2).T
     together = sp.csr_array(np.hstack([before, before.T]).astype(np.float64))
@@ -168,7 +171,7 @@ def _of_sketch(
 def _sketched(
     foundation: SequencesFoundation, table: NDArray[np.int64], sketch: Basis
 ) -> ViewStatistics:
-    """Return the statistics that a store with a sketch would have for a table of windows."""
+    """Return the statistics for a table of windows, as a store with this sketch would have them."""
     wide = np.hstack([np.ones((foundation.rows, 1), np.int64), sketch.matrix.astype(np.int64)])
     sums = {TRIPLES: wide.T @ (table @ wide), FIRST: np.zeros(foundation.rows, np.int64)}
     own = SequencesFoundation(foundation.alphabet, sketch, halves=False)

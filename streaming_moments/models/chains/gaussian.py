@@ -1,4 +1,4 @@
-"""GaussianEmission: states that emit numeric rows."""
+"""GaussianEmission: emission of a hidden Markov model whose states emit numeric rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streaming_moments.printing.short_repr import short_repr
 
 # The variance of a state in any direction is at least this share of the mean variance of all rows.
 _FLOOR = 1e-6
-# A likelihood is at least this share of that of the most likely state, so that no sequence is
-# impossible.
+# The likelihood of a row in a state is at least this share of its likelihood in the most likely
+# state, so that no sequence is impossible.
 _LEAST = 1e-200
 
 
@@ -66,12 +66,13 @@ class GaussianEmission:
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
         """Return the likelihood of each row in each state, divided by the row's largest likelihood.
 
-        Differences of log-likelihood above 460 nats are treated as 460 nats.
+        If the log-likelihoods of a row in two states differ by more than 460 nats, the difference
+        is set to 460 nats.
 
         Raises
         ------
         ForeignStatistics
-            The rows have another width.
+            The rows have another number of columns than the means.
         """
         found = self.log_likelihoods(sequences)
         scale = found.table.max(axis=1, initial=-np.inf)
@@ -79,7 +80,7 @@ class GaussianEmission:
         return Likelihoods(found.rows, table, scale)
 
     def log_likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Return log densities; raise the errors of `likelihoods`."""
+        """Return the log density of each row in each state; raise the errors of `likelihoods`."""
         d = self.means.shape[1]
         width = sequences.values.shape[1]
         if width != d:
@@ -99,9 +100,11 @@ class GaussianEmission:
     def maximised(
         self, sequences: VectorSequences, posterior: NDArray[np.float64]
     ) -> GaussianEmission:
-        """Return an emission with mean and covariance of the rows in each state.
+        """Return the emission with the mean and covariance of the rows in each state.
 
-        Variances that are too small are raised to a minimum.
+        `posterior` has the probability of each state for each row.
+
+        If a variance is too small, it is raised to a minimum.
         """
         values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
         least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0
@@ -116,7 +119,7 @@ class GaussianEmission:
 
 
 def no_narrower(covariance: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Return a symmetric matrix with eigenvalues below `least` raised to `least`.
+    """Return a covariance matrix whose eigenvalues below `least` are raised to `least`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""HiddenChain: hidden states with transitions and an emission."""
+"""HiddenChain: a hidden Markov chain with any kind of emission."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 
-_SMOOTHING = 1e-4  # this share of the start is spread over all states, so that none is impossible
+# this share of the distribution of the first state is spread over all states, so that no state is
+# impossible at first
+_SMOOTHING = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,7 @@ class HiddenChain(Generic[Observed]):
     Parameters
     ----------
     emission : Emission
-        Emission of the states.
+        Distributions of the observations in each state.
     transition : (k, k) float64
         Distribution of the next state, with a column for each current state.
     start : (k,) float64
@@ -54,7 +56,7 @@ class HiddenChain(Generic[Observed]):
     __sizeof__ = held_bytes
 
     def posterior(self, sequences: Observed) -> NDArray[np.float64]:
-        """Return the (places, k) probability of each state, given the whole sequence."""
+        """Return the (places, k) probability of each state at each place, given the whole chunk."""
         return self.read(sequences)[1]
 
     def read(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -64,12 +66,18 @@ class HiddenChain(Generic[Observed]):
         return logs, posterior
 
     def log_likelihoods(self, sequences: Observed) -> NDArray[np.float64]:
-        """Return the (chunks,) log probability or density; unobserved places are skipped."""
+        """Return the (chunks,) log probability, or log density, of each chunk.
+
+        Unobserved places are skipped.
+        """
         unread = np.empty((0, self.weights.size))
         return self._read(sequences, self.emission.likelihoods(sequences), unread)
 
     def decode(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return log probabilities, and the (places,) most likely states (Viterbi)."""
+        """Return the log probability of the most likely states of each chunk, and these states.
+
+        States are (places,), found by the Viterbi algorithm.
+        """
         found = self.emission.log_likelihoods(sequences)
         states = np.empty(found.rows.size, dtype=np.int32)
         with np.errstate(divide="ignore"):
@@ -85,12 +93,12 @@ class HiddenChain(Generic[Observed]):
         return logs, states
 
     def after_round(self, sequences: Observed) -> tuple[HiddenChain[Observed], float]:
-        """Return the chain after one Baum-Welch round, and the log-likelihood before it.
+        """Return the chain after one Baum-Welch round, and the log-likelihood before this round.
 
         Raises
         ------
         InvalidInput
-            A chunk continues an earlier one, or there are no sequences.
+            A chunk continues an earlier one, or all sequences are empty.
         """
         sizes = np.diff(sequences.offsets)
         if not (sequences.begins.all() and sizes.any()):
@@ -118,7 +126,10 @@ class HiddenChain(Generic[Observed]):
     def _read(
         self, sequences: Observed, found: Likelihoods, posterior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return (chunks,) log-likelihoods; write posteriors to `posterior` if it has rows."""
+        """Return (chunks,) log-likelihoods; also write state probabilities to `posterior`.
+
+        If `posterior` has no rows, the probabilities are not computed.
+        """
         logs = decoding.forward_backward(
             sequences.offsets,
             found.rows,
@@ -136,7 +147,8 @@ class HiddenChain(Generic[Observed]):
     def _starts(self, sequences: Observed) -> NDArray[np.float64]:
         """Return the (chunks, k) distribution of the first state of each chunk.
 
-        It is `smooth_start` if the chunk is the beginning of a sequence, else `weights`.
+        The distribution is `smooth_start` if the chunk is the beginning of a sequence, else
+        `weights`.
         """
         return np.where(sequences.begins[:, None], self.smooth_start, self.weights)
 

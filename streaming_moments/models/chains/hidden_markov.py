@@ -1,4 +1,4 @@
-"""HiddenMarkovModel: hidden states of sequences of symbols, from windows of three symbols."""
+"""HiddenMarkovModel: hidden states of sequences, fitted to windows of three symbols."""
 
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import said_of_turned
 from streaming_moments.models.three_view.triple_model import TripleModel
-from streaming_moments.plots import Axes, Figure, plot_chain
+from streaming_moments.plots import Axes, Figure, names_for, plot_chain
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-# With fewer windows than this for each symbol, operators are mostly noise. In measurements, they
-# predict well with 2,000 windows for each symbol, but with 30 windows worse than unigrams.
+# With fewer windows than this for each symbol of the alphabet, observable operators are mostly
+# noise. In measurements, they predict well with 2,000 windows for each symbol. With 30, they
+# predict worse than the frequencies of the symbols alone.
 _RARE = 1000
-_UNIGRAMS = 1e-3  # this share of unigrams is mixed into predictions by operators
+# this share of the symbol frequencies is mixed into predictions by observable operators
+_UNIGRAMS = 1e-3
 
 
 @takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class MarkovOptions(FitOptions):
-    """Options of a fit of sequences."""
+    """Options of a fit to sequences of symbols."""
 
     refine: int = option(
         "Rounds of refinement by the windows of three symbols; fewer for millions of windows, "
@@ -60,10 +62,10 @@ class MarkovOptions(FitOptions):
 @renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False, repr=False)
 class HiddenMarkovModel(TripleModel):
-    """Hidden states, their symbols and transitions.
+    """Hidden Markov model: hidden states, distributions of their symbols, and transitions.
 
-    States are ordered by decreasing share. The chain need not be stationary: windows at all places
-    are used.
+    States are ordered by decreasing share. The chain need not be stationary, because windows at all
+    places of the sequences are used.
 
     Parameters
     ----------
@@ -76,24 +78,27 @@ class HiddenMarkovModel(TripleModel):
     weights : (k,) float64
         Distribution of the states over all places.
     spectrum : (k,) float64
-        Singular values of the counts of pairs of the first and last symbol of a window.
+        Leading singular values of the counts of pairs: the first and the last symbol of a window.
     symbol_shares : (n,) float64
-        Share of each symbol.
+        Share of each symbol among the middle symbols of windows.
     observable : Operators, optional
-        Observable operators, unless they are too large.
+        Matrices that predict symbols without the parameters of the model; None if they would be too
+        large.
     windows : int
         Number of windows of three symbols in the fit.
     short : int
         Number of sequences of fewer than three symbols, which contribute only to `start`.
     turned : int
-        Number of states with negative estimates, for which there is little evidence.
+        Number of states whose estimated distributions were mostly negative. There is little
+        evidence for these states.
     beginnings : int
-        Number of first symbols from which `start` is estimated. If there are too few, `start` is
-        `weights`.
+        Number of first symbols of sequences, from which `start` is estimated. If there are too few,
+        `start` is `weights`.
     untold : int
-        Number of states with unknown successors. Their column of `transition` is uniform.
+        Number of states whose next state could not be estimated. Their column of `transition` is
+        uniform.
     refined : int
-        Number of rounds that refined the model by the table of windows.
+        Number of rounds that refined the model on the table of counted windows.
     window_score : float
         Mean log-likelihood of a window after refinement, in nats; NaN without refinement.
     held_out : HeldOut, optional
@@ -104,7 +109,7 @@ class HiddenMarkovModel(TripleModel):
     documents : int
         Number of sequences in the fit.
     polishing : Polishing, optional
-        How the model was polished. Error bars, scores and operators stay those of the fit.
+        How the model was polished. Polishing does not change error bars, scores and operators.
     since, until, half_life
         As for any model.
 
@@ -155,7 +160,7 @@ class HiddenMarkovModel(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return a bound on the bytes of a fit: those of a fit of views, and of all operators."""
+        """Return a bound on the bytes of a fit: of three views, and of all observable operators."""
         return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
@@ -170,7 +175,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the middle, first and last symbol of a window; weights; 0 as alpha0."""
+        """Distributions of the middle, first and last symbol of a window; weights; alpha0 (0)."""
         joint = self.transition * self.weights
         middle = joint.sum(axis=1)
         before = joint.T / np.where(middle > 0, middle, 1)
@@ -179,19 +184,19 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def chain(self) -> HiddenChain[SymbolBatch]:
-        """Chain that reads sequences of symbols."""
+        """The model as a `HiddenChain`, which decodes sequences of symbols."""
         emission = DiscreteEmission(self.emission)
         return HiddenChain(emission, self.transition, self.start, self.weights)
 
     @property
     def rare(self) -> bool:
-        """Whether symbols are so rare that operators are mostly noise."""
+        """Whether symbols are so rare that the observable operators are mostly noise."""
         return self.windows < _RARE * len(self.emission)
 
     def transform(
         self, batch: SymbolBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the (chunks, k) mean posterior of the states over the symbols of each chunk."""
+        """Return (chunks, k) probabilities of the states, averaged over the symbols of a chunk."""
         posterior = self.posterior(batch)
         sums = np.zeros((batch.documents, self.n_topics))
         np.add.at(sums, np.repeat(np.arange(batch.documents), np.diff(batch.offsets)), posterior)
@@ -217,11 +222,11 @@ class HiddenMarkovModel(TripleModel):
         )
 
     def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """Return the (symbols, k) probability of each state, given the whole sequence."""
+        """Return (symbols, k) probabilities of the states at each symbol, given the whole chunk."""
         return self.chain.posterior(batch)
 
     def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """Return the (chunks,) log probability; symbols of -1 are unobserved."""
+        """Return the (chunks,) log probability of each chunk; the symbol -1 is unobserved."""
         return self.chain.log_likelihoods(batch)
 
     def perplexity(self, batch: SymbolBatch) -> float:
@@ -240,16 +245,19 @@ class HiddenMarkovModel(TripleModel):
         return float(np.exp(-self.log_likelihoods(batch).sum() / known))
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return log probabilities, and the (symbols,) most likely states (Viterbi)."""
+        """Return the log probability of the most likely states of each chunk, and these states.
+
+        States are (symbols,), found by the Viterbi algorithm.
+        """
         return self.chain.decode(batch)
 
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-        """Predict each next symbol by the observable operators.
+        """Predict each next symbol of a sequence by the observable operators.
 
-        Returns the (t + 1, n) distributions, and the number of restarts. The symbol -1 is
-        unobserved. Predictions are clipped at 0, normalised, and mixed with a thousandth of the
-        symbol shares. If no prediction is positive, the state is set back to the initial one, which
-        counts as a restart.
+        Returns (t + 1, n) distributions of the first symbol and of the symbol after each of the t
+        symbols, and the number of restarts. The symbol -1 is unobserved. Predictions are clipped at
+        0, normalised, and mixed with a thousandth of the symbol shares. If no prediction is
+        positive, the state is set back to the initial one, which counts as a restart.
 
         Raises
         ------
@@ -278,7 +286,7 @@ class HiddenMarkovModel(TripleModel):
     def log_probability(self, symbols: NDArray[np.int64]) -> float:
         """Return the log probability of a sequence by the observable operators.
 
-        It can be minus infinity. Symbols and errors are those of `filtered`.
+        The result can be minus infinity. The argument and the errors are those of `filtered`.
         """
         ops, operators = self._operators(symbols)
         state, total = ops.first, 0.0
@@ -297,7 +305,7 @@ class HiddenMarkovModel(TripleModel):
         return int(k * (n - 1) + k * (k - 1) + k - 1)
 
     def sample(self, length: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Draw one sequence from the chain; return its (length,) symbols and their states."""
+        """Draw one random sequence; return its (length,) symbols and their hidden states."""
         rng = np.random.default_rng(seed)
         chances = rng.random((length, 2))
         moves, symbols = self.transition.cumsum(axis=0), self.emission.cumsum(axis=0)
@@ -344,12 +352,7 @@ class HiddenMarkovModel(TripleModel):
         if number < 1:
             raise InvalidInput(f"the number of symbols is {number}; give at least 1")
         n = len(self.emission)
-        called = [*map(str, range(n) if names is None else names)]
-        if len(called) != n:
-            raise InvalidInput(
-                f"{of_number(len(called), 'name')} given for {of_number(n, 'symbol')}; give one "
-                "name for each symbol"
-            )
+        called = names_for(names if names is not None else [*map(str, range(n))], n, "symbol")
         top = np.argsort(-self.emission, axis=0, kind="stable")[:number].T
         symbols = [[called[symbol] for symbol in row] for row in top]
         heights = [self.emission[row, j] for j, row in enumerate(top)]
@@ -359,7 +362,7 @@ class HiddenMarkovModel(TripleModel):
         return plot_chain(self.transition.T, titles, symbols, heights, errors, figure)
 
     def described(self) -> Description:
-        """Return the description: shares, first states, self-transitions, errors, warnings."""
+        """Return a description of the model: shares, self-transitions, error bars and warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars
@@ -408,9 +411,9 @@ class HiddenMarkovModel(TripleModel):
         return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Return the operators, and an array with the matrix of each symbol.
+        """Return the observable operators, and an array with the matrix of each symbol.
 
-        If one of the given symbols is unobserved (-1), the last matrix is that for -1.
+        If one of the given symbols is unobserved (-1), the last matrix of the array is that for -1.
         """
         if self.observable is None:
             raise InvalidInput(
@@ -426,7 +429,7 @@ class HiddenMarkovModel(TripleModel):
 
 
 def window_perplexity(held_out: HeldOut) -> float:
-    """Return the perplexity per symbol, from the log-likelihood of windows of three symbols.
+    """Return the perplexity per symbol, from the held-out score of windows of three symbols.
 
     Examples
     --------

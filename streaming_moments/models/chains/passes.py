@@ -1,4 +1,4 @@
-"""Passes: Baum-Welch rounds over sequences of symbols, with sums that are exact in any order."""
+"""Passes: Baum-Welch rounds over sequences of symbols, with exact integer sums."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Number of symbols that are read together. Stretches begin at multiples of this number."""
-# Passes reuse stored sums only if these rules of reading have not changed.
+# The stored sums of earlier passes are used only if they were computed with the same values.
 RULES = (UNIT, STRETCH, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedStates(IntegerSums):
-    """Expected sums of a pass over sequences, in integers, so that they are exact in any order.
+    """Expected sums of a pass over sequences. They are integers, so their order does not matter.
 
     The unit of all arrays is 2^-20 of a place.
 
-    symbols : (n, k) int64, expected number of places with each state and symbol
-    moves : (k, k) int64, transitions within stretches, with a row for each next state
-    first, places : (k,) int64, first places of sequences, and all places, in each state
-    documents, tokens : number of sequences read, and of their symbols, including unobserved ones
+    symbols : (n, k) int64, expected number of places with each symbol and hidden state
+    moves : (k, k) int64, expected transitions within stretches of `STRETCH` symbols, with a row for
+        each next state
+    first, places : (k,) int64, expected number of first places of sequences, and of all places, in
+        each state
+    documents, tokens : number of sequences read, and number of their symbols, including unobserved
+        ones
     """
 
     counted = "symbols"
@@ -50,15 +53,15 @@ class ExpectedStates(IntegerSums):
 
     @classmethod
     def zero(cls, model: HiddenMarkovModel) -> ExpectedStates:
-        """Return empty sums."""
+        """Return sums of a pass that has read no sequences yet."""
         return cls.zeros(model.emission, model.transition, model.start, model.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class ChainReader:
-    """Chain prepared for reading the stretches of sequences.
+    """A hidden Markov model, prepared to infer the states of many stretches of sequences.
 
-    model : chain that reads them
+    model : model that infers the states
     """
 
     model: HiddenMarkovModel
@@ -74,7 +77,7 @@ class ChainReader:
         object.__setattr__(self, "_symbols", read_only(emission.smoothed))
 
     def add(self, batch: SymbolBatch, total: ExpectedStates) -> ExpectedStates:
-        """Add the stretches of a batch to `total` in place.
+        """Add the expected sums of the stretches in a batch to `total`, in place.
 
         Raises ForeignStatistics if a symbol is outside the alphabet.
         """
@@ -100,12 +103,13 @@ class ChainReader:
 
 
 def begun(model: HiddenMarkovModel) -> HiddenMarkovModel:
-    """Return the chain for the first pass after a fit.
+    """Return the model for the first pass after a fit, with fewer probabilities of 0.
 
-    A share `MIXED` of the mean is mixed into each column, because passes never change zeros. This
-    was measured on sequences drawn from a known chain. With the zeros of the fit, passes end at a
-    perplexity that is 1 to 7% higher than if they start from the known chain. Without zeros, both
-    perplexities are equal. On 2,000 words, the perplexity is 136 with the zeros and 118 without.
+    A share `MIXED` of the mean over all states is mixed into each column, because passes never
+    change a probability of 0. This was measured on sequences drawn from a known chain. If the zeros
+    of the fit stay, passes end at a perplexity that is 1 to 7% higher than that of passes which
+    start from the known chain. With this mixing, both perplexities are equal. On 2,000 words, the
+    perplexity is 136 with the zeros and 118 with the mixing.
     """
     return replace(
         model,
@@ -115,10 +119,11 @@ def begun(model: HiddenMarkovModel) -> HiddenMarkovModel:
 
 
 def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkovModel:
-    """Return the chain after a pass: that of maximum likelihood, given the expected sums.
+    """Return the model after a pass: the one of maximum likelihood, given the expected sums.
 
-    `BESIDE` is first added to the sums of each symbol. The columns of a state without places, the
-    order of states, and the observable operators stay unchanged. So weights need not decrease.
+    The constant `BESIDE` is first added to the sums of each symbol. The columns of a state without
+    places, and the observable operators, stay unchanged. So does the order of states, so their
+    weights need not decrease.
     """
     places = expected.places.astype(np.float64)
     weights = places / places.sum() if places.any() else model.weights
@@ -133,7 +138,7 @@ def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkov
 
 
 def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
-    """Yield the same symbols in chunks of at most 128 symbols.
+    """Yield the sequences of all batches in chunks of at most 128 symbols.
 
     Each chunk begins at a multiple of 128 symbols of its sequence. So the chunks do not depend on
     the boundaries of batches. Give batches in the order in which they were read: a chunk that does
@@ -157,7 +162,8 @@ def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
             symbols = np.concatenate([rest, symbols])
             sizes[0] += rest.size
             begins[0] = rest_begins
-        # keep the end of the last sequence, which the next batch may continue
+        # keep the incomplete stretch at the end of the batch, because the next batch may continue
+        # it
         kept = int(sizes[-1]) % STRETCH
         rest, rest_begins = symbols[symbols.size - kept :], bool(begins[-1] and sizes[-1] < STRETCH)
         sizes[-1] -= kept
@@ -170,7 +176,7 @@ def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
 def _chunks(
     symbols: NDArray[np.int32], sizes: NDArray[np.int64], begins: NDArray[np.bool_]
 ) -> SymbolBatch:
-    """Cut pieces of these sizes into stretches."""
+    """Cut pieces of sequences of these sizes into stretches of at most `STRETCH` symbols."""
     numbers = -(-sizes // STRETCH)
     ends = np.cumsum(numbers)
     chunks = int(ends[-1])

@@ -1,13 +1,14 @@
-"""Chains of numeric rows, from cross moments of three consecutive rows and Baum-Welch rounds.
+"""Fits chains of numeric rows: by moments of three consecutive rows, then Baum-Welch rounds.
 
-Given the middle state, the three rows are independent. So the sums
+Given the hidden state of the middle row, three consecutive rows x1, x2, x3 are independent. So the
+sums over all windows of three rows
 
     T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
 
-are those of a mixture of three views (`decompositions.views`). Its columns have a 1, which fixes
-the scale, and the means and second moments of a state. T is additive, but no kind of store has it:
-kind "vectors" ignores the order of rows, and kind "sequences" has symbols, not numbers. T has
-`(d + 1)^3 (d + 2) / 2` entries.
+are those of a mixture of three views (see `decompositions.views`). A column of the mixture has a 1,
+which fixes its scale, and then the means and second moments of the rows of a state. T is additive,
+but no kind of store has it: kind "vectors" ignores the order of rows, and kind "sequences" has
+symbols, not numbers. For rows of d numbers, T has `(d + 1)^3 (d + 2) / 2` entries.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from streaming_moments.numerics.lazy_scipy import optimize
 # rows, because estimates from moments can be negative.
 _LEAST = 0.1
 _PART = 1 << 13  # number of windows that are multiplied at a time
-# Before the first round, this share of the transition matrix is spread over all states, because
-# rounds never change a probability of 0.
+# Before the first Baum-Welch round, this share of each column of the transition matrix is spread
+# over all states, because rounds never change a probability of 0.
 _SPREAD = 1e-2
-# Rounds end when a round raises the log-likelihood by fewer nats per row than this.
+# Baum-Welch rounds end when a round raises the log-likelihood by fewer nats per row than this.
 _GAIN = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class RowWindows:
-    """Sums over windows of three rows. Each column of the rows is standardised.
+    """Sums over windows of three consecutive rows. Each column of the rows is standardised.
 
-    centre, scale : (d,) float64, means and standard deviations
-    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T. Its axes are the middle row, the row
-        before it and the row after it.
+    centre, scale : (d,) float64, means and standard deviations of the columns
+    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T of the module docstring. Its axes are
+        the middle row, the row before it and the row after it.
     firsts : (1 + d,) float64, sum of the first rows of the sequences
     """
 
@@ -59,7 +60,7 @@ class RowWindows:
 
     @classmethod
     def of(cls, sequences: VectorSequences) -> RowWindows:
-        """Sum over whole sequences; raise InvalidInput if a column is constant."""
+        """Sum over the windows of whole sequences; raise InvalidInput if a column is constant."""
         seen, offsets = sequences.seen, sequences.offsets
         rows = sequences.values[seen]
         centre, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -83,9 +84,10 @@ class RowWindows:
         return cls(centre, scale, sums.reshape(len(sums), *[wide.shape[1]] * 2), firsts)
 
     def chain(self, k: int) -> HiddenChain[VectorSequences]:
-        """Compute the chain of k states with these moments.
+        """Compute the hidden chain of k states that has these moments.
 
-        Raises NotIdentifiable for more than d + 1 states, or if their means are linearly dependent.
+        Raises NotIdentifiable for more than d + 1 states, or if the means of states are linearly
+        dependent.
         """
         d = self.scale.size
         if k > d + 1:
@@ -93,8 +95,8 @@ class RowWindows:
                 f"{k} states need rows of at least {k - 1} numbers, but these have {d}; ask for at "
                 f"most {d + 1} states"
             )
-        # Use the constant column twice: centred means of k states span only k - 1 directions, and
-        # the copy adds the missing direction.
+        # Use the constant column of 1 twice: the columns are centred, so the means of k states span
+        # only k - 1 directions, and the copy adds the missing direction.
         twice = np.r_[0, : d + 1]
         slices = self.sums[:, twice][:, :, twice]
         sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)
@@ -116,7 +118,7 @@ class RowWindows:
     def _of_columns(
         self, columns: NDArray[np.float64], shares: NDArray[np.float64]
     ) -> HiddenChain[VectorSequences]:
-        """Return the chain whose states have these first and second moments."""
+        """Return the chain whose states have the first and second moments in `columns`."""
         d, k = self.scale.size, shares.size
         means = columns[: d + 1]
         one, two = np.triu_indices(d)
@@ -127,8 +129,8 @@ class RowWindows:
         emission = GaussianEmission(
             self.centre + means[1:].T * self.scale, spread * np.outer(self.scale, self.scale)
         )
-        # the mean products of a middle row and the row before it are `M J M'`, where J has the
-        # shares of pairs of states
+        # the mean product of a middle row and the row before it is `M J M'`, where M has the means
+        # of the states, and J the shares of pairs of consecutive states
         pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
         joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
         left = joint.sum(axis=0)
@@ -143,7 +145,7 @@ def gaussian_chain(
 ) -> HiddenChain[VectorSequences]:
     """Fit a chain of k states to sequences of numeric rows.
 
-    Starts from cross moments of three consecutive rows. Baum-Welch rounds follow, until a round
+    The fit starts from moments of three consecutive rows. Baum-Welch rounds follow, until a round
     raises the log-likelihood by less than a ten millionth of a nat per row.
 
     Parameters
@@ -151,9 +153,9 @@ def gaussian_chain(
     sequences : VectorSequences
         Whole sequences.
     k : int
-        Number of states, at most one more than the numbers in a row.
+        Number of states, at most one more than the number of columns of the rows.
     rounds : int
-        Maximum number of rounds. With 0, only moments are used.
+        Maximum number of Baum-Welch rounds. With 0, only moments are used.
 
     Raises
     ------

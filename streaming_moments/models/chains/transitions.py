@@ -1,4 +1,4 @@
-"""Sums over windows of sequences, for the transition matrix and observable operators."""
+"""Estimates the transition matrix and observable operators of a chain from sums over windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from streaming_moments.statistics.sequences.windows import FIRST
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 _ROUNDING = 1e-12
-# Operators are stored if those of all symbols have at most this many numbers.
+# Observable operators are stored only if the matrices of all symbols have at most this many numbers
+# in total.
 MOST_OPERATORS = 1 << 23
 
 
@@ -25,10 +26,11 @@ MOST_OPERATORS = 1 << 23
 class Operators:
     """Observable operators (Hsu, Kakade, Zhang, "A spectral algorithm for learning HMMs", 2009).
 
-    They need no model parameters: `P(x1, ..., xt) = last' B_xt ... B_x1 first`.
+    They give probabilities of sequences without the parameters of a model:
+    `P(x1, ..., xt) = last' B_xt ... B_x1 first`.
 
-    symbols : (n, k, k) float64, B_x
-    first, last : (k,) float64, b_1 and b_infinity
+    symbols : (n, k, k) float64, the matrix B_x of each symbol x
+    first, last : (k,) float64, the vectors b_1 and b_infinity of the paper
     """
 
     symbols: NDArray[np.float64]
@@ -41,14 +43,17 @@ class Operators:
 def transitions(
     rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Estimate (k, k) transitions and (k,) shares of states; count unknown columns.
+    """Estimate the (k, k) transition matrix and the (k,) shares of states.
 
-    Column j of the transitions is the distribution of the state that follows state j. An unknown
-    column is uniform.
+    Also returns the number of states without a known successor.
 
-    Solves `RL = O J (O' Qo)` by non-negative least squares. RL has the sums of middle symbols
-    (rows) and sketched first symbols (columns), O is `emission`, and J has the shares of pairs of
-    states. Rows are scaled by `p^-1/2`, and columns by the metric of `sketch_metric`.
+    Column j of the matrix is the distribution of the state that follows state j. The column of a
+    state without a known successor is uniform.
+
+    Solves `RL = O J (O' Qo)` for J by non-negative least squares. RL has the counts of pairs of a
+    middle symbol (rows) and a sketched first symbol (columns) of a window. O is `emission`, Qo the
+    matrix of the sketch, and J has the shares of pairs of states. Rows are scaled by `p^-1/2`,
+    where p is the frequency of the symbol, and columns by `metric`.
     """
     k = emission.shape[1]
     nbytes = 8 * k * (k + sketch.columns)
@@ -61,7 +66,8 @@ def transitions(
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
     told = joint.sum(axis=0) > 0
     if not told.all():
-        # if a state has no successors, solve without the bound at 0, and clip the result
+        # if a state then has no successors, solve for it without the bound at 0, and clip the
+        # result
         free = np.clip(np.linalg.pinv(triangle.T) @ seen @ np.linalg.pinv(sides), 0, None)
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)
@@ -72,7 +78,10 @@ def transitions(
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Return the (k,) distribution of the first state, and the number of first symbols."""
+    """Return the (k,) distribution of first states, and the number of first symbols.
+
+    These are the states and symbols at the beginning of the sequences.
+    """
     counts = interleaved(rows.gathered("first symbols", _firsts)).astype(np.float64)
     total = int(counts.sum())
     found = optimize.nnls(emission, counts / max(total, 1))[0]
@@ -82,7 +91,8 @@ def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.
 def operators(rows: Rows, sketch: Basis, k: int) -> Operators | None:
     """Compute the observable operators of all symbols.
 
-    Returns None if they are too large, or if the pairs identify fewer than k states.
+    Returns None if the operators would be too large, or if the pairs of consecutive symbols
+    identify fewer than k states.
     """
     if sketch.n_words * k**2 > MOST_OPERATORS:
         return None
@@ -108,9 +118,11 @@ def symbol_shares(rows: Rows) -> NDArray[np.float64]:
 
 
 def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (k, k + s) `O' P^-1 O` and `O' P^-1 RL`, side by side, of some rows.
+    """Return (k, k + s) `O' P^-1 O` and `O' P^-1 RL`, side by side, for a block of symbols.
 
-    P has the counts of the middle symbols. Symbols that were not observed are left out.
+    O is `emission`, and RL as in `transitions`.
+
+    P is the diagonal matrix of the counts of middle symbols. Symbols with count 0 are left out.
     """
     slices, own = statistics.sums[TRIPLES], emission[statistics.block.rows]
     seen = slices[:, 0, 0] > 0
@@ -120,10 +132,11 @@ def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray
 
 
 def _bigrams(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
-    """Return (s + 1, s + 2) sums of sketched symbols over a block of rows.
+    """Return (s + 1, s + 2) sums of sketched symbols over a block of rows (middle symbols).
 
-    The first s rows have `Q' RL`, the sum of the left symbols, and the sum of the first symbols.
-    The last row begins with the number of triples and the number of first symbols.
+    The first s rows have, side by side, `Q' RL` (Q is the sketch, and RL as in `transitions`), the
+    sum of the first symbols of windows, and the sum of the first symbols of sequences. The last row
+    begins with the number of windows and the number of first symbols of sequences.
     """
     slices, first = statistics.sums[TRIPLES], statistics.sums[FIRST]
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
@@ -139,7 +152,8 @@ def _operated(
     statistics: ViewStatistics, after: NDArray[np.float64], before: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     slices = statistics.sums[TRIPLES][:, 1:, 1:]
-    # a slice has the left symbol in its rows, the right symbol in its columns
+    # the slice of a middle symbol has the first symbol of a window in its rows, and the last one in
+    # its columns
     return np.asarray(np.einsum("xlr,ra,lb->xab", slices, after, before, optimize=True))
 
 

@@ -1,4 +1,4 @@
-"""Sequences of vectors in memory."""
+"""VectorSequences: sequences of numeric rows in memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class VectorSequences:
 
     @property
     def begins(self) -> NDArray[np.bool_]:
-        """(sequences,) all True, because each chunk is a whole sequence."""
+        """(sequences,) True for each sequence, because all are whole, not chunks of longer ones."""
         return np.ones(self.offsets.size - 1, dtype=np.bool_)
 
     @cached_property

@@ -14,9 +14,9 @@ from streaming_moments.numerics.simplex import as_columns
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Parameters of a hidden Markov model that is fitted to triples of symbols.
+    """Parameters of a hidden Markov model that is fitted to windows of three symbols.
 
-    Implements `Hidden`.
+    Implements the protocol `Hidden`.
 
     emission : (n, k) float64, distribution of the symbols of each state, in columns
     transition : (k, k) float64, distribution of the next state, with a column for each current
@@ -32,17 +32,17 @@ class Chain:
 
     @property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """All parameters."""
+        """The parameters: `emission`, `transition` and `weights`."""
         return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
-        """Draw random parameters of the same shapes."""
+        """Return random parameters of the same shapes."""
         n, k = self.emission.shape
         emission, transition = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
-        """Return the parameters after a round, and the log-likelihood of a window before it."""
+        """Return the parameters after an EM round, and the mean log-likelihood before it."""
         O, T, w = self.tables
         joint = T * w
         told = triples.posteriors(O @ joint.T, O, O @ T)

@@ -30,15 +30,15 @@ from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# If all neighbours are stored, a fit holds this many (n, n) arrays: sums, lists, pairs, and moments
-# with estimates at equal indices.
+# If the statistics have whole lists of neighbours, a fit to n nodes holds this many (n, n) arrays:
+# sums, lists, pairs, and moments with estimates at equal indices.
 _WHOLE_COPIES = 12
 
 
 @takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BlockmodelOptions(FitOptions):
-    """Options of a fit of the edges of a graph."""
+    """Options of a fit to the edges of a graph."""
 
     alpha0: float = option(
         "Sum of the Dirichlet parameters; 0: each node has one community.", 0.0, form_of
@@ -50,7 +50,7 @@ class BlockmodelOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """Summary of the fit for logs."""
+        """Summary of the options for logs."""
         return f"{self.topics} communities"
 
 
@@ -58,27 +58,29 @@ class BlockmodelOptions(FitOptions):
 class Blockmodel(StoredModel):
     """Mixed membership blockmodel (Airoldi, Blei, Fienberg, Xing 2008), from sums of edges.
 
-    An edge has the probability `pi_x' B pi_y`. Communities are ordered by decreasing weight.
+    An edge between nodes x and y has the probability `pi_x' B pi_y`. Communities are ordered by
+    decreasing weight.
 
     Parameters
     ----------
     memberships : (n, k) float64
-        pi, with a distribution over communities in each row. The row of a node without edges is
+        pi: for each node (row), a distribution over communities. The row of a node without edges is
         `weights`.
     mixing : (k, k) float64
-        B, probabilities of an edge between two communities. In a directed graph, the edge goes from
-        the community of the row to that of the column.
+        B: probability of an edge between members of two communities. In a directed graph, the edge
+        goes from the community of the row to that of the column.
     degrees : (n,) int64
         Number of edges of each node. In a directed graph, only outgoing edges count.
     weights : (k,) float64
-        Mean of the memberships.
+        Mean of the memberships of all nodes.
     alpha0 : float
         Sum of the Dirichlet parameters. With 0, each node has one community.
     spectrum : (k,) float64
-        Singular values of pairs of views, or eigenvalues of pairs of neighbours.
+        Eigenvalues of the moment of pairs of neighbours. If neighbours are sketched, singular
+        values of the moment of pairs of views.
     repeated : int
-        Number of edge ends that occur in several shards. They count once if all neighbours are
-        stored.
+        Number of edge ends that occur in several shards. They count once if the store has whole
+        lists of neighbours, not sketches.
     outside : float
         Largest distance of an entry of B from the range 0 to 1, before entries were clipped.
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
@@ -87,7 +89,7 @@ class Blockmodel(StoredModel):
     directed : bool
         Whether edges have a direction.
     polishing : Polishing, optional
-        How the model was polished. Error bars stay those of the fit.
+        How the model was polished. Polishing does not change error bars.
     documents : int
         Number of edges in the fit.
     since, until, half_life
@@ -135,12 +137,12 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit the communities to edges.
+        """Fit communities to the statistics of the edges of a graph.
 
         Parameters
         ----------
         rows : Rows
-            Rows of `ViewStatistics` on an `EdgesFoundation`.
+            Statistics of the edges of a graph.
         options : BlockmodelOptions
             Options of the fit.
 
@@ -179,7 +181,7 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
-        """Return the bytes of memberships, for all edges and for both halves, and of all pairs."""
+        """Return the bytes that a fit holds: memberships of the graph and its halves, and pairs."""
         rows = 8 * foundation.rows * int(options.topics)
         return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
@@ -190,18 +192,18 @@ class Blockmodel(StoredModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) share of each node in the edges of each community."""
+        """(n, k) share that each node has in the edges of each community."""
         own = self.memberships * self.degrees[:, None]
         sums = own.sum(axis=0)
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
 
     def read(self, batch: NDArray[np.int64], method: str = "", seed: int | None = None) -> Columns:
-        """Return number of edges, community, memberships and error of nodes, given by index.
+        """Return number of edges, community, memberships and error of each node, given by index.
 
         The index -1 is an unknown node. A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # convert degrees, because a model that was read from a store has them as floats
+        # convert degrees to integers, because a model that was read from a store has them as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
@@ -212,7 +214,7 @@ class Blockmodel(StoredModel):
         )
 
     def described(self) -> Description:
-        """Return the description: weights of communities, edge probabilities and error bars."""
+        """Return a description of the model: communities, edge probabilities and error bars."""
         columns = {"weight": self.weights, "inside": np.diag(self.mixing).copy()}
         facts: dict[str, Any] = {
             "alpha0": self.alpha0,
@@ -257,7 +259,9 @@ class Blockmodel(StoredModel):
 def _bars(
     rows: Rows, foundation: EdgesFoundation, options: Any, whole: Members
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Estimate (n,) L1 errors of memberships, and (k, k) errors of B, from fits of both halves.
+    """Estimate errors of memberships and edge probabilities from a fit to each half of the edges.
+
+    The errors are (n,) L1 errors of memberships, and (k, k) standard errors of B.
 
     Returns None if a half identifies fewer communities.
     """
@@ -267,13 +271,16 @@ def _bars(
         return None
     even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
     apart = np.abs(even.memberships - odd.memberships).sum(axis=1)
-    # Do not halve the difference of edge probabilities: a half has only half of the edges, so its
-    # edge probabilities are already half as large.
+    # Halve the difference of memberships, but not that of edge probabilities: a half has only half
+    # of the edges, so its edge probabilities are already half as large.
     return apart / 2, np.abs(even.mixing - odd.mixing)
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """Match a community of `found` to each of `whole`, with the least sum of L1 distances."""
+    """Match a community of `found` to each community of `whole`; return their indices.
+
+    The sum of L1 distances between the memberships of matched communities is smallest.
+    """
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

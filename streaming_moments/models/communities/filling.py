@@ -1,7 +1,8 @@
-"""Filling: estimates moments of neighbour lists at equal indices.
+"""Filling: estimates counts of pairs and triples in which a node occurs twice.
 
-A node is in a list once or not at all, so a list has no pair of equal neighbours. The counted
-`P_ii` is 0, but that of the model is larger. This is a bias if there are few nodes.
+The data are lists of neighbours. A node is in a list once or not at all, so a list has no pair of
+equal neighbours. The counted entry `P_ii` for the pair (i, i) is 0, but the entry that the model
+expects is larger. This is a bias if there are few nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 
 _MOST_ROUNDS = 1000
-_SETTLED = 1e-8  # rounds end when the relative change is smaller than this
+# rounds of `pairs_by_rank` end when the relative change of the estimates is smaller than this
+_SETTLED = 1e-8
 _MORE_DIRECTIONS = 5
 _ROWS = 64
 _ROUNDING = 1e-9
@@ -26,7 +28,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FilledLengths:
-    """Totals of lists, with estimates at equal indices. Moments are divided by them."""
+    """Numbers of neighbours, pairs and triples in all lists, by which sums are divided.
+
+    Pairs and triples include the estimates for equal indices.
+    """
 
     C1: float
     C2: float
@@ -38,10 +43,10 @@ class FilledLengths:
 
 @dataclass(frozen=True, eq=False)
 class EqualIndices:
-    """Estimated sums over lists at equal indices.
+    """Estimated sums over lists of neighbours for pairs and triples with equal indices.
 
-    pairs : (n,) float64, sums of `P_ii`
-    triples : (n, n) float64, sums of the triples (i, i, l)
+    pairs : (n,) float64, sums for the pairs (i, i)
+    triples : (n, n) float64, sums for the triples (i, i, l)
     """
 
     pairs: NDArray[np.float64]
@@ -49,7 +54,7 @@ class EqualIndices:
 
     @property
     def all_triples(self) -> float:
-        """Sum over all triples with two or three equal indices."""
+        """Sum over all triples in which two or three indices are equal."""
         return float(3 * self.triples.sum() - 2 * np.trace(self.triples))
 
 
@@ -60,16 +65,17 @@ def pairs_by_rank(
     form: Form,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Estimate the (n,) sums of pairs of equal indices, from the rank of the other pairs.
+    """Estimate the (n,) sums for pairs (i, i), so that the matrix of pairs has low rank.
 
-    Uses HeteroPCA (Zhang, Cai, Wu 2022). It alternates between the k leading eigenpairs of
-    `A = M2 - a M1 M1'` and the diagonal of the matrix that they give. It stops when the diagonal
-    has converged, or after 1,000 rounds.
+    Uses HeteroPCA (Zhang, Cai, Wu 2022). A is the second moment `M2 - a M1 M1'`, which has rank k
+    for k communities. A round computes the k leading eigenvectors of A, and replaces the diagonal
+    of A by that of the matrix of rank k which they give. Rounds stop when the diagonal has
+    converged, or after 1,000 rounds.
 
     pairs : (n, n) float64, pair counts with diagonal 0
-    first : (n,) float64, M1
+    first : (n,) float64, first moment M1
     states : number of communities k
-    seed : seed of the start directions
+    seed : seed of the random start
 
     Examples
     --------
@@ -107,12 +113,12 @@ def triples_by_model(
 ) -> NDArray[np.float64]:
     """Compute the (n, n) sums of the triples (i, i, l) that a model expects.
 
-    These are raw moments, without the correction of `forms.Dirichlet` by alpha0. Raises
-    NotIdentifiable if the model has no triples with different indices.
+    These are raw sums, without the correction for alpha0 in `forms.Dirichlet`. Raises
+    NotIdentifiable if the model expects no triples with different indices.
 
-    columns : (n, k) float64, M with column sums 1
-    weights : (k,) float64, omega
-    triples : C3, the number of triples with different indices
+    columns : (n, k) float64, distribution over nodes of each community
+    weights : (k,) float64, weights of the communities
+    triples : number of counted triples, whose indices are different
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
@@ -130,9 +136,9 @@ def triples_by_model(
 
 
 def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
-    """Return statistics of all rows as if equal indices had been counted.
+    """Return the statistics of all rows, with estimates for pairs and triples of equal indices.
 
-    `statistics` must be of lists of neighbours, with all n nodes in the core.
+    `statistics` must be those of lists of neighbours. All n nodes must be in the core.
     """
     Q = statistics.basis.matrix.astype(np.float64)
     n, lengths = len(Q), statistics.length_histogram
@@ -141,8 +147,9 @@ def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     pairs[np.arange(n), np.arange(n)] += d
     sketch = statistics.triple_sketch.astype(np.float64)
     own = pack(Q[:, :, None] * Q[:, None, :])
-    # Add to the slice of row i: D_ji at (j, j), and D_il at (i, l) and (l, i), but (i, i) only
-    # once. The sketch also has triples at the same position, so pairs are added three times.
+    # D_il is the estimate for the triple (i, i, l). Add to the slice of row i: D_ji at (j, j), and
+    # D_il at (i, l) and (l, i), but at (i, i) only once. The sketch also includes triples that have
+    # a place of the list twice, so the estimates for pairs are added three times.
     sketch += D.T @ own + (3 * d - 2 * np.diag(D))[:, None] * own
     across = D @ Q
     for start in range(0, n, _ROWS):

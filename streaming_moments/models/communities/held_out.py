@@ -16,14 +16,16 @@ from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.statistics.edges.ends import part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# This share of the edge probability is spread over all pairs, so that no edge is impossible.
+# This share of the edge probabilities is spread over all pairs of nodes, so that no edge is
+# impossible.
 _SPREAD = 1e-3
 
 
 def trial_of_edges(rows: Rows, options: Any) -> Trial:
     """Score the edges of each half under a model of the other half.
 
-    The score is the mean log-likelihood of an edge among all pairs of nodes.
+    The score is the mean log-likelihood of an edge: the probability of this edge under the model,
+    as a share of the sum over all pairs of nodes.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
 
 
 def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
-    """Return the log-likelihood of the edge ends in a block, and their number."""
+    """Return the log-likelihood of the edge ends in a row block, and the number of edge ends."""
     counts = statistics.sums[part_name(0)][:, 1:]
     own = fitted.memberships[statistics.block.rows]
     chances = own @ fitted.mixing @ fitted.memberships.T
@@ -67,7 +69,7 @@ def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
 
 
 def _all_chances(fitted: Members) -> float:
-    """Return the sum of the edge probabilities of all pairs of different nodes."""
+    """Return the sum of the edge probabilities over all pairs of different nodes."""
     members: NDArray[np.float64] = fitted.memberships
     sums = members.sum(axis=0)
     loops = np.einsum("xa,ab,xb->", members, fitted.mixing, members)

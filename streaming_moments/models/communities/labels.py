@@ -1,4 +1,4 @@
-"""Labels: one community for each node of a graph, by the likelihood of a blockmodel."""
+"""Labels: assigns each node of a graph to one community, by the likelihood of a blockmodel."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from numpy.typing import NDArray
 from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
-_SETTLED = 1e-3  # rounds end when no share of a node in a community changes by more than this
-_BEGUN = 0.9  # initial share of each node in the community of its label
+# rounds end when no probability of a community changes by more than this for any node
+_SETTLED = 1e-3
+_BEGUN = 0.9  # before the first round, each node has this probability of the community of its label
 _LEAST = 1e-9
-# Use degree correction if twice its gain in log-likelihood, divided by the number of nodes, exceeds
-# this. If all nodes of a community have the same expected degree, this ratio is 1 on average.
+# Degree correction is used if twice its gain in log-likelihood, divided by the number of nodes,
+# exceeds this value. If all nodes of a community have the same expected degree, the ratio is 1 on
+# average.
 _CORRECTED = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Numbers of edges between communities, given a label or community shares for each node.
+    """Numbers of edges between communities, given the community of each node.
 
-    ends : (n, k), edges from each node to each community
-    sizes : (k,) float64, nodes of each community
-    edges : (k, k) float64, edges from members of a community (row) to members of another (column)
+    Instead of one community, a node may have a probability of each community (its shares).
+
+    ends : (n, k), number of edges from each node to each community
+    sizes : (k,) float64, number of nodes of each community
+    edges : (k, k) float64, number of edges from members of a community (row) to members of another
+        (column)
     """
 
     ends: NDArray[Any]
@@ -35,7 +40,7 @@ class Blocks:
 
     @classmethod
     def of_labels(cls, ends: NDArray[np.int64], labels: NDArray[np.int64]) -> Blocks:
-        """Make blocks in which each node is in one community."""
+        """Count edges between communities if each node is in one community."""
         k = ends.shape[1]
         edges = np.zeros((k, k))
         np.add.at(edges, labels, ends)
@@ -43,7 +48,7 @@ class Blocks:
 
     @classmethod
     def of_shares(cls, ends: NDArray[np.float64], shares: NDArray[np.float64]) -> Blocks:
-        """Make blocks from (n, k) probabilities of the communities of each node."""
+        """Count edges between communities, given (n, k) community probabilities of nodes."""
         return cls(ends, shares.sum(axis=0), shares.T @ ends)
 
     @property
@@ -53,10 +58,10 @@ class Blocks:
 
     @property
     def corrected(self) -> bool:
-        """Whether degrees within communities differ by more than chance.
+        """Whether degrees of the nodes of a community differ more than they would by chance.
 
-        The test compares twice the gain in Poisson log-likelihood by degree correction (Karrer,
-        Newman 2011) with `_CORRECTED` times the number of nodes.
+        Returns True if twice the gain in Poisson log-likelihood by degree correction (Karrer,
+        Newman 2011) exceeds `_CORRECTED` times the number of nodes.
         """
         edges, degrees = self.edges, self.ends.sum(axis=1)
         out, into = edges.sum(axis=1), edges.sum(axis=0)
@@ -72,15 +77,15 @@ class Blocks:
         return np.maximum(pairs, 1.0)
 
     def merged(self, place: NDArray[np.int64]) -> Blocks:
-        """Merge communities: `place[j]` is the new number of community j."""
+        """Merge communities; `place[j]` is the number of community j after merging."""
         into = np.eye(int(place.max()) + 1)[place]
         return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
 
     def likelihood(self, corrected: bool) -> float:
-        """Return the log-likelihood of edges and labels, up to a constant of the graph.
+        """Return the log-likelihood of edges and labels, up to a constant for the same graph.
 
-        With degree correction it is that of Karrer and Newman (2011), which has no term for the
-        probability of the labels.
+        With degree correction, this is the likelihood of Karrer and Newman (2011), which has no
+        term for the probability of the labels.
         """
         edges = self.edges
         if corrected:
@@ -92,18 +97,18 @@ class Blocks:
         return float((edges * there + (self._pairs - edges) * none).sum()) / 2 + shares
 
     def bound(self, shares: NDArray[np.float64], corrected: bool) -> float:
-        """Return a lower bound of the log-likelihood, given the (n, k) shares of the nodes."""
+        """Return a lower bound of the log-likelihood, for (n, k) community probabilities."""
         entropy = -float((shares * np.log(np.maximum(shares, _LEAST))).sum())
         return self.likelihood(corrected) + entropy
 
     @cached_property
     def _logs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(k, k) log-probabilities of an edge, and of no edge."""
+        """(k, k) log probabilities of an edge between two communities, and of no edge."""
         chances = np.clip((self.edges + 0.5) / (self._pairs + 1), _LEAST, 1 - _LEAST)
         return np.log(chances), np.log1p(-chances)
 
     def scores(self, corrected: bool) -> NDArray[np.float64]:
-        """Return (n, k) log-likelihoods of the edges of each node, one for each community."""
+        """Return (n, k) log-likelihoods of the edges of each node, if it were in each community."""
         if corrected:
             out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
             rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
@@ -111,7 +116,8 @@ class Blocks:
             degrees = self.ends.sum(axis=1, keepdims=True)
             return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
         there, none = self._logs
-        # `sizes` counts the node itself, which is not its own neighbour: subtract its term
+        # `sizes` counts the node itself, which is not its own neighbour: subtract the term for
+        # itself
         return np.asarray(self.ends @ there.T + (self.sizes - self.ends) @ none.T - np.diag(none))
 
 
@@ -126,7 +132,7 @@ def relabelled(
         Number of edges from each node to each community and, in directed graphs, from each
         community to each node.
     labels : (n,) int64
-        Communities before this call.
+        Community of each node before this call.
     """
     blocks = [Blocks.of_labels(outgoing, labels)]
     if incoming is not None:
@@ -135,7 +141,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """Return the (n, k) log-likelihood of nodes in communities, up to a constant of each node."""
+    """Return (n, k) log-likelihoods of the nodes in each community, up to a term per node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:
@@ -146,12 +152,13 @@ def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
 def settled_shares(
     adjacency: Any, labels: NDArray[np.int64], k: int, rounds: int = ROUNDS
 ) -> NDArray[np.float64]:
-    """Return the (n, k) shares of nodes of an undirected graph in communities.
+    """Return (n, k) probabilities of the communities of each node of an undirected graph.
 
-    Each round gives a node the probabilities of the communities given the shares of its neighbours
-    (mean field; Daudin, Picard, Robin 2008). Rounds end when shares change little. Rounds that give
-    each node one label end further from planted communities, because a node with a wrong label
-    misleads its neighbours. `adjacency` is (n, n) sparse, of 0 and 1, and symmetric.
+    Each round computes the probabilities of a node from those of its neighbours (mean field;
+    Daudin, Picard, Robin 2008). Rounds end when the probabilities change little. In simulated
+    graphs, rounds that give each node a single label end further from the true communities, because
+    a node with a wrong label misleads its neighbours. `adjacency` is (n, n) sparse, of 0 and 1, and
+    symmetric.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Members: memberships of nodes and edge probabilities of communities, fitted to sums of edges."""
+"""Members: fit a blockmodel (memberships of nodes, edge probabilities of communities) to edges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Result of a fit of all or half of the edges, with fields as in `Blockmodel`."""
+    """Blockmodel fitted to all edges, or to one half of them.
+
+    The fields have the same meaning as those of `Blockmodel`.
+    """
 
     memberships: NDArray[np.float64]
     mixing: NDArray[np.float64]
@@ -52,7 +55,7 @@ class Members:
 
 
 def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members:
-    """Fit the communities to lists of neighbours, or to their sketches if the store has a sketch.
+    """Fit communities to the lists of neighbours, or to their sketches if the store has a sketch.
 
     Raises NotIdentifiable if the edges identify fewer communities than asked for.
     """
@@ -68,7 +71,10 @@ def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members
 
 
 def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """Return the (r, n) mask of neighbours of a block's nodes, and how many neighbours repeat."""
+    """Return which nodes are neighbours of the nodes of a block, and the number of repeated edges.
+
+    The result is a mask (nodes of the block, nodes of the graph).
+    """
     counts = statistics.sums[part_name(0)][:, 1:]
     there = counts > 0
     return there, int(counts.sum() - there.sum())
@@ -77,7 +83,7 @@ def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
 def _of_lists(
     parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
 ) -> Members:
-    """Fit communities to complete lists of neighbours, and read each list as a document."""
+    """Fit communities to complete lists of neighbours; each list is read like a document."""
     there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
@@ -90,8 +96,9 @@ def _of_lists(
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
     # The expected edges of a community to all nodes are its column of M times an unknown factor c.
-    # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. B is
-    # estimated from these, because projection onto the simplex shrinks `memberships`.
+    # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. The edge
+    # probabilities B of communities are estimated from these, because projection onto the simplex
+    # shrinks `memberships`.
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved
@@ -110,7 +117,10 @@ def _of_lists(
 def _members(
     statistics: ViewStatistics, ends: ExpectedEnds
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return least squares memberships (r, k), off the simplex, and degrees of a block's nodes."""
+    """Return (r, k) memberships of a block's nodes, and the degrees of these nodes.
+
+    The memberships are by least squares. They may be negative and need not sum to 1.
+    """
     turned = np.hstack(turned_ends(statistics, ends.frames))
     degrees = np.sum([array[:, 0] for array in _ends(statistics)], axis=0)
     return turned @ np.linalg.pinv(ends.columns).T, degrees
@@ -125,7 +135,11 @@ def _of_members(
     ends: ExpectedEnds,
     foundation: EdgesFoundation,
 ) -> Members:
-    """Join the memberships of all blocks; fit the mixing matrix that gives `ends` with them."""
+    """Join the memberships of all blocks, and fit the mixing matrix.
+
+    The mixing matrix B is such that the memberships and B together give the expected edges in
+    `ends`.
+    """
     solved = interleaved([part for part, _ in parts])
     degrees = interleaved([own for _, own in parts])
     sums = solved.sum(axis=1)
@@ -137,9 +151,9 @@ def _of_members(
     memberships = np.empty_like(solved)
     memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
     memberships[~known] = memberships[known].mean(axis=0)
-    # Sum `solved` over the nodes of each part, in the basis of `ends`. Do not use `memberships`:
-    # projection onto the simplex shrinks them, which would inflate edge probabilities within
-    # communities.
+    # Sum the least squares memberships `solved` over the nodes of each part. Do not use
+    # `memberships`: projection onto the simplex shrinks them, which would inflate edge
+    # probabilities within communities.
     sketch: Any = foundation.sketch
     sides = []
     for part, frame in enumerate(ends.frames):
@@ -153,7 +167,10 @@ def _of_members(
 def _mixing(
     members: NDArray[np.float64], ends: NDArray[np.float64], directed: bool
 ) -> NDArray[np.float64]:
-    """Solve `ends = members B'` for B by least squares; B is symmetric if edges are undirected."""
+    """Solve `ends = members B'` for B, the edge probabilities of communities, by least squares.
+
+    B is symmetric if edges are undirected.
+    """
     found = np.linalg.lstsq(members, ends)[0].T
     return np.asarray(found if directed else (found + found.T) / 2)
 
@@ -165,7 +182,10 @@ def _ordered(
     spectrum: NDArray[np.float64],
     repeated: int = 0,
 ) -> Members:
-    """Order communities by decreasing weight, and clip B to probabilities between 0 and 1."""
+    """Return the result with communities ordered by decreasing weight.
+
+    Edge probabilities are clipped to lie between 0 and 1.
+    """
     drawn = np.clip(mixing, 0.0, 1.0)
     outside = float(np.abs(mixing - drawn).max())
     told = outside if outside > _LEAST else 0.0

@@ -30,13 +30,14 @@ from streaming_moments.statistics.counts.statistics import statistic_shapes
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
-# With fewer nodes than this, a fit fills in pairs and triples of equal neighbours. With more nodes,
-# the bias from their absence is below the noise.
+# A list contains a neighbour only once, so no pair or triple of its neighbours is of equal nodes.
+# In graphs with fewer nodes than this, a fit fills in such pairs and triples. In larger graphs,
+# the bias because they are missing is below the noise.
 FILLED_BELOW = 1000
-# Most rounds that fill in moments. Graphs with communities take about 6 rounds, others up to 26,
-# and some do not converge.
+# Most rounds in which a fit fills in pairs and triples of equal neighbours. Graphs with communities
+# take about 6 rounds, others up to 26, and some do not converge.
 _MOST_ROUNDS = 50
-_SETTLED = 1e-3  # rounds end when the filled-in triples change by a smaller share than this
+_SETTLED = 1e-3  # the rounds end if the filled-in triples change by a smaller share than this
 _LEAST = 1e-12
 
 
@@ -45,8 +46,9 @@ _LEAST = 1e-12
 class CommunitiesOptions(TopicOptions):
     """Options of a fit of communities.
 
-    Both nodes of an edge have each other as neighbours, so the two halves of the nodes share edges.
-    For this reason held-out pairs do not determine alpha0.
+    The two nodes of an edge are in one another's lists of neighbours. So the two halves of the
+    nodes, which a fit of topics uses to choose alpha0, have edges in common. For this reason alpha0
+    cannot be chosen by held-out pairs of neighbours.
     """
 
     alpha0: float = option(
@@ -62,10 +64,10 @@ class Communities(TopicModel):
     """Communities of nodes, each a distribution over the neighbours of its members.
 
     A fit reads the list of neighbours of a node as a document, and a neighbour as a word. `topics`
-    are the distributions of neighbours in each community, `weights` the shares of the communities
-    in all neighbours. `alpha0` belongs to the memberships: it is 0 if each node has one community.
-    No list contains a neighbour twice, so with fewer than 1,000 nodes the fit fills in pairs and
-    triples of equal neighbours.
+    are the distributions of neighbours in each community. `weights` are the shares of the list
+    entries that come from each community. `alpha0` is the sum of the Dirichlet parameters of the
+    memberships; it is 0 if each node has one community. No list contains a neighbour twice, so with
+    fewer than 1,000 nodes the fit fills in pairs and triples of equal neighbours.
 
     Examples
     --------
@@ -96,7 +98,7 @@ class Communities(TopicModel):
         rows : Rows
             Statistics of lists of neighbours.
         options : TopicOptions
-            As for a fit of topics, which raises the same errors.
+            Options as for a fit of topics. The errors are also the same as for that fit.
         """
         small = rows.basis.n_words < FILLED_BELOW and rows.basis.core == rows.basis.n_words
         if not small:
@@ -112,7 +114,11 @@ class Communities(TopicModel):
 
     @classmethod
     def _filled(cls, blocks: Sequence[Statistics], options: Any) -> Self:
-        """Fit a small graph in one process: fit communities and fill in moments in turn."""
+        """Fit a small graph in one process.
+
+        Each round fits the communities, then estimates from them the triples of equal neighbours
+        that no list contains.
+        """
         whole = _whole(blocks)
         lengths, form = whole.length_histogram, form_of(options.alpha0)
         if not lengths.C3:
@@ -145,16 +151,18 @@ class Communities(TopicModel):
     ) -> NDArray[np.float64]:
         """Estimate memberships of nodes from their lists of neighbours.
 
-        By default, a membership is the distribution nearest to the least squares solution of
-        `x = M theta`. It is nearer to planted memberships than maximum likelihood (L1 error 0.31
-        against 0.34), and as near as sampling or nearer.
+        By default, a membership is the distribution nearest to the least squares solution theta of
+        `x = M theta`, where x is the list and M has the communities. On graphs with planted
+        memberships, its error is smaller than that of maximum likelihood (L1 error 0.31 against
+        0.34), and no larger than that of sampling.
 
         Parameters
         ----------
         batch : CountBatch
             (nodes, n) lists of neighbours.
         method, seed, iterations, smoothing
-            "gibbs" samples as for topics. Only this method uses the other arguments.
+            "gibbs" samples the memberships as for topics. Only "gibbs" uses `seed`, `iterations`
+            and `smoothing`.
 
         Returns
         -------
@@ -190,7 +198,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
-    """Join all rows as floats, without the arrays that a fit of topics does not use."""
+    """Join the statistics of all blocks as floats, without arrays that a fit of topics ignores."""
     names = statistic_shapes(blocks[0].basis, blocks[0].block, codocuments=False, halves=False)
     arrays = {
         name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)

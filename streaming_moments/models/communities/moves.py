@@ -1,7 +1,7 @@
-"""Moves: exchanges that split one community of a graph and merge two others.
+"""Moves: split one community of a graph and merge two others, to escape from a local maximum.
 
-Rounds that relabel nodes can end in a local maximum, where one label covers two communities and
-two labels share a third community. Such an exchange escapes from this maximum.
+Rounds that relabel single nodes can end in a local maximum, where one label covers two communities
+and two labels share a third community. A split and a merge together repair such labels.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-_ROUNDS = 10  # number of rounds after a split, which adds a community
-# Number of merges to try, beginning with the one that loses least likelihood, and number of rounds
-# after each merge.
+_ROUNDS = 10  # number of rounds that relabel nodes after a community was split
+# Number of pairs of communities whose merge is tried, beginning with the pair whose merge costs
+# least likelihood; and number of rounds that relabel nodes after each merge.
 _MERGED, _SHORT = 10, 10
 _STEPS = 30  # iterations of the power method that splits a community
 _FEWEST = 4  # communities with fewer members are not split
-_GAIN = 0.5  # an exchange has to raise the log-likelihood by more than this, in nats
+# a split and a merge are accepted if they raise the log-likelihood by more nats than this
+_GAIN = 0.5
 
 
 def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """Improve the (n,) labels by variational rounds, then by exchanges that raise the likelihood.
 
-    An exchange splits one community and merges two. There are at most 2 k exchanges. Parameters
-    are as for `settled_shares`, also for an undirected graph.
+    An exchange splits one community and merges two. There are at most 2 k exchanges. The parameters
+    mean the same as in `settled_shares`; the graph may also be undirected.
 
     Examples
     --------
@@ -61,7 +62,10 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Labels after rounds, log-likelihood of the graph, and whether it corrects for degrees."""
+    """Labels of nodes after some rounds, with the log-likelihood of the graph under these labels.
+
+    `corrected` says whether the likelihood is that of a degree-corrected blockmodel.
+    """
 
     labels: NDArray[np.int64]
     likelihood: float
@@ -83,7 +87,10 @@ class _Found:
 
 
 def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
-    """Yield labels with one community split and two merged; large communities are split first."""
+    """Yield labels in which one community is split and two are merged.
+
+    Large communities are split first.
+    """
     sizes = np.bincount(found.labels, minlength=k)
     for chosen in np.argsort(-sizes, kind="stable").tolist():
         if sizes[chosen] < _FEWEST:
@@ -103,10 +110,11 @@ def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
 def _split(
     adjacency: Any, labels: NDArray[np.int64], chosen: int, k: int
 ) -> NDArray[np.int64] | None:
-    """Give label k to some members of a community; return None if it has no inner edges.
+    """Give label k to some members of a community; return None if no edge joins two members.
 
-    The sign of a vector splits the members. It is the leading eigenvector of their regularised
-    adjacency (Amini, Chen, Bickel, Levina 2013), without the part that degrees explain.
+    A member gets label k if its entry of a vector is positive. The vector is the leading
+    eigenvector of the regularised adjacency matrix of the members (Amini, Chen, Bickel, Levina
+    2013), after the part that degrees alone explain is projected out.
     """
     own = np.flatnonzero(labels == chosen)
     inner = adjacency[own][:, own].astype(np.float64)
@@ -130,7 +138,10 @@ def _split(
 def _merged(
     adjacency: Any, labels: NDArray[np.int64], k: int, corrected: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield labels with two communities merged; the most likely ones first."""
+    """Yield labels in which two communities are merged.
+
+    The merges that leave the highest likelihood come first.
+    """
     tried: list[tuple[float, int, NDArray[np.int64]]] = []
     blocks = Blocks.of_labels(adjacency @ np.eye(k, dtype=np.int64)[labels], labels)
     for one, other in combinations(range(k), 2):

@@ -1,7 +1,7 @@
-"""Node views: edges of each node into three parts of a graph, as views of its memberships.
+"""Node views: the edges of a node to three parts of a graph are three views of its memberships.
 
-Given the memberships of a node, its edges into different parts are independent, so their sketches
-are three views (Anandkumar, Ge, Hsu, Kakade 2014). All views are sketched, also the rows view.
+Given the memberships of a node, its edges to different parts are independent, so the sketches of
+these edges are three views (Anandkumar, Ge, Hsu, Kakade 2014). All three views are sketched.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# The nodes of a graph are in three parts. These are the numbers of the parts to which edges are the
-# rows view, the left view and the right view.
+# The nodes of a graph are split into three parts, numbered 0 to 2. Edges to part 2 are the rows
+# view, edges to part 0 the left view, and edges to part 1 the right view.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10
@@ -38,10 +38,10 @@ _ROUNDING = 1e-10
 class ExpectedEnds:
     """Expected edges of a node that belongs to a single community, as sketches.
 
-    frames : for each part a (t, t) float64 matrix that maps a row `[c; Q' x]` to coordinates of
-        orthonormal columns
-    columns : (3 t, k) float64, column of each community: the expected edges of a member, in those
-        coordinates, part after part
+    frames : (t, t) float64 matrix for each of the three parts of the graph, which maps a sketched
+        row `[c; Q' x]` to coordinates in an orthonormal basis
+    columns : (3 t, k) float64, expected edges of a member of each community to the nodes of the
+        first, second and third part, in these coordinates
     spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 
@@ -65,9 +65,10 @@ def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedE
 
 
 def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
-    """Return a (t, t) matrix Z for each part: columns of `[1, Q] Z` are orthonormal over its nodes.
+    """Return a (t, t) matrix Z for each of the three parts of the graph.
 
-    Raises NotIdentifiable if a part has fewer nodes than `[1, Q]` has columns.
+    Over the nodes of a part, the columns of `[1, Q] Z` are orthonormal. Raises NotIdentifiable if a
+    part has fewer nodes than `[1, Q]` has columns.
     """
     frames = []
     for part in range(PARTS):
@@ -89,7 +90,10 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
 def turned_ends(
     statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
 ) -> list[NDArray[np.float64]]:
-    """Return (r, t) sketched edges of a block's nodes to each part, in coordinates of `frames`."""
+    """Return (r, t) sketched edges of a block's nodes to each part of the graph.
+
+    They are in the coordinates of `frames`.
+    """
     return [statistics.sums[part_name(part)] @ frame for part, frame in enumerate(frames)]
 
 
@@ -118,8 +122,8 @@ def _told(
     sums = contracted(slices, whitened.W)
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # The sum of a sketched column can be negative, so it does not show the sign of a column of O.
-    # Choose the sign that makes the tensor positive along the column.
+    # The columns of O are known up to their signs. The sum of a sketched column can be negative, so
+    # it does not show the sign. Choose the sign for which the tensor is positive along the column.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     if not (shares > _ROUNDING * shares.sum()).all():
@@ -129,8 +133,8 @@ def _told(
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # The pair moments of the rows view and a side view are a product of two matrices: the weighted
-    # columns of the rows view times the columns of the side view.
+    # The pair moments of the rows view and the left or right view are a product of two matrices:
+    # the weighted columns of the rows view times the columns of the side view.
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

@@ -1,4 +1,7 @@
-"""Passes over all edges, which raise the likelihood of a blockmodel; their sums are integers."""
+"""Passes over all edges, which raise the likelihood of a blockmodel.
+
+What a pass sums over edges are integers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = ("labels",)
 
 
@@ -22,8 +25,10 @@ RULES = ("labels",)
 class ExpectedNeighbours(IntegerSums):
     """Number of edges between each node and each community.
 
-    outgoing : (n, k) int64, all edges of a node; in a directed graph, those that begin at it
-    incoming : (n, k) int64, edges of a directed graph that end at a node; (0, k) if undirected
+    outgoing : (n, k) int64, edges of a node to each community; in a directed graph, only edges that
+        begin at the node
+    incoming : (n, k) int64, edges from each community that end at a node, if the graph is directed;
+        otherwise (0, k)
     documents, tokens : both the number of edges read
     """
 
@@ -42,7 +47,7 @@ class ExpectedNeighbours(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class LabelReader:
-    """Reader of edges that labels both ends with their most likely communities.
+    """Reader that replaces both nodes of an edge by the most likely communities of these nodes.
 
     model : blockmodel with one community for each node
     """
@@ -64,8 +69,8 @@ class LabelReader:
         """
         if foundation is not None and foundation.directed and not model.directed:
             raise InvalidInput(
-                "an earlier version fitted the model to directed edges, but did not record that "
-                "they are directed; refit it, then polish"
+                "an earlier version of this package fitted the model to directed edges, but did "
+                "not record that they are directed; refit the model, then polish it"
             )
         return cls(model)
 
@@ -80,11 +85,11 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Return the model after a pass, with new labels of all nodes.
+    """Return the model after a pass over all edges, with new labels of all nodes.
 
-    Its `mixing` is estimated from the labels before the pass. The new labels correct for degrees if
-    these differ by more than chance (`Blocks.corrected`). A node without edges gets the weights of
-    the communities.
+    The `mixing` of the result is estimated from the labels before the pass. The new labels allow
+    for the degrees of nodes if these differ by more than chance (`Blocks.corrected`). A node
+    without edges gets the weights of the communities as its memberships.
     """
     labels = model.memberships.argmax(axis=1)
     incoming = expected.incoming if model.directed else None

@@ -1,4 +1,4 @@
-"""Independent factors behind dense vectors, from third or fourth cumulants."""
+"""Independent factors of dense vectors, estimated from third or fourth cumulants."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""IndependentFactors: columns of independent factors behind dense vectors."""
+"""IndependentFactors: model of dense vectors as a linear mixture of independent factors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class FactorOptions(FitOptions):
 
     @property
     def label(self) -> str:
-        """Label from which a model gets its name."""
+        """Label of these options, which becomes part of the name of a model."""
         number = f"k{self.topics}" if self.topics else "auto"
         return f"{number}-{self.order}-{self.noise}"
 
@@ -121,7 +121,7 @@ class IndependentFactors(StoredModel):
     mixing : (d, k) float64
         Column of each factor. Factors have variance 1, and signs that make their skewness positive.
     unmixing : (d, k) float64
-        `unmixing' (x - mean)` are the factors of a row plus noise.
+            `unmixing' (x - mean)` are the factors of a row x, plus noise.
     mean : (d,) float64
         Mean of the rows.
     noise : (d,) float64
@@ -131,9 +131,9 @@ class IndependentFactors(StoredModel):
     skewness_error, kurtosis_error : (k,) float64
         Standard errors of these cumulants if rows were normally distributed.
     spectrum : (k,) float64
-        Spectrum of the signal.
+        Eigenvalues of the covariance of the rows without noise.
     order, noise_kind : str
-        Cumulants that separated the factors, and the option `noise`.
+        Order of the cumulants that separated the factors, and the value of the option `noise`.
     order_told : str
         Why "auto" chose this order; empty if it was given.
     n_directions : int
@@ -141,7 +141,8 @@ class IndependentFactors(StoredModel):
     n_missing, n_clipped : int
         Number of records that are not numeric, and of rows that were clipped to the radius.
     bars : (k,) float64, optional
-        Expected distance of each column from the true one, from halves of the rows.
+        Expected distance of each column of `mixing` from the true column, estimated from two
+        halves of the rows.
     polishing : Polishing, optional
         How the factors were polished, if they were.
     documents, since, until, half_life
@@ -205,7 +206,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit` does."""
+        """Fit the factors to the statistics of all row blocks; raises the same errors as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_directions = signal_directions(moments, diagonal=options.noise == "diag")
@@ -250,7 +251,7 @@ class IndependentFactors(StoredModel):
 
     @property
     def per_state(self) -> Columns:
-        """Skewness and kurtosis of each factor, their errors, and error bars where known."""
+        """Skewness and kurtosis of each factor, with errors; error bars of columns if known."""
         names = ("skewness", "kurtosis", "skewness_error", "kurtosis_error", "bars")
         values = {name: getattr(self, name) for name in names}
         return Columns.of(**{name: one for name, one in values.items() if is_known(one)})
@@ -267,8 +268,9 @@ class IndependentFactors(StoredModel):
 
     @property
     def weak(self) -> int:
-        """Number of factors whose cumulants do not exceed noise."""
-        # after passes, use "both", because passes separate factors by any deviation from normality
+        """Number of factors whose skewness and kurtosis are within the noise of their estimates."""
+        # a polished model is judged by both cumulants, because passes separate factors by any
+        # deviation from normality
         return weak_factors(self, self.order if self.polishing is None else "both").size
 
     @property
@@ -277,7 +279,7 @@ class IndependentFactors(StoredModel):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """(k,) share of each factor in the sum of the variances of all factors."""
+        """(k,) share of each factor in the total variance that all factors explain."""
         sizes = np.square(self.mixing).sum(axis=0)
         return np.asarray(sizes / sizes.sum())
 
@@ -309,7 +311,7 @@ class IndependentFactors(StoredModel):
         return np.asarray(values @ self.mixing.T + self.mean)
 
     def described(self) -> Description:
-        """Describe each factor by its skewness and kurtosis, beside those that noise would give."""
+        """Describe each factor by its skewness and kurtosis, beside their standard errors."""
         columns = {
             "share": self.weights,
             "skewness": self.skewness,

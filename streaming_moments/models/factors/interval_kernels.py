@@ -1,4 +1,4 @@
-"""Numba kernel that sums factors over the rows in each interval of another factor."""
+"""Numba kernel that sums factors over the rows in which a factor lies in a given interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def add_rows(
     first: NDArray[np.int64],
     products: NDArray[np.int64],
 ) -> None:
-    """Add (n, k) values to the sums of `FactorSums`; `places` (n, k) are their intervals."""
+    """Add the (n, k) `values` of factors to the sums `rows`, `first` and `products`.
+
+    These are the arrays of `FactorSums`. `places` (n, k) has the interval of each value.
+    """
     k = values.shape[1]
     for row in range(values.shape[0]):
         for j in range(k):

@@ -1,4 +1,4 @@
-"""Order: choice of the cumulants that separate the factors of some rows best."""
+"""Order: choose whether third or fourth cumulants, or both, separate the factors best."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
 """Value of the option `order` that lets the cumulants decide."""
-# Use a single order only if it makes the difference between the halves smaller than this share of
-# their difference with both orders.
+# Take only third or only fourth cumulants if the columns of the two halves of the rows then differ
+# by less than this share of their difference with both cumulants.
 _BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
@@ -32,13 +32,14 @@ Halves = tuple[Factors, Factors]
 def fitted(
     whole: VectorStatistics, moments: VectorMoments, k: int, order: str, noise: Any
 ) -> tuple[Factors, Order, Halves | None, str]:
-    """Fit the factors by cumulants of an order, which "auto" chooses.
+    """Fit the factors by third cumulants, fourth cumulants, or both; "auto" chooses the order.
 
     Returns the factors, the order, the factors of the two halves, and why "auto" chose this order.
     The reason is empty if the order was given.
 
-    "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
-    if at most one factor lacks this cumulant. Without fourth moments it uses the third. Raises as
+    "auto" uses both cumulants, with an exception: if factors by only one of them differ less
+    between the two halves of the rows, and at most one factor has this cumulant within noise, it
+    uses only this one. Without fourth moments it uses third cumulants. Raises as
     `independent_factors` does.
     """
 
@@ -62,14 +63,17 @@ def fitted(
     if apart[best] > _BETTER * apart["both"]:
         best = "both"
     shares = ", ".join(f"{apart[one]:.1%} with {_NAMES[one]}" for one in ORDERS)
-    told = f"order {best}: columns of the two halves of the rows differ by {shares}"
+    told = f"order {best}: factors fitted to the two halves of the rows differ by {shares}"
     return tried[best], best, by_half[best], told
 
 
 def matched_halves(
     found: Factors, halves: Halves
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Match columns of the even and of the odd half to those of all rows; both are (k, d)."""
+    """Return the (k, d) columns of the even and of the odd half of the rows.
+
+    Row j of each result is the column that belongs to factor j of all rows, with the same sign.
+    """
     own = found.mixing.T
     # the sign of a factor without skewness is arbitrary: match either sign
     either = [
@@ -81,7 +85,10 @@ def matched_halves(
 
 
 def _apart(found: Factors, halves: Halves) -> float:
-    """Return the root mean square difference of the halves' columns, relative to their lengths."""
+    """Return by how much the columns of the two halves of the rows differ.
+
+    The result is the root mean square of the distances, each relative to the length of the column.
+    """
     even, odd = matched_halves(found, halves)
     lengths = np.linalg.norm(found.mixing, axis=0)
     return float(np.sqrt(np.square(np.linalg.norm(even - odd, axis=1) / lengths).mean()))

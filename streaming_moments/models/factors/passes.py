@@ -1,4 +1,7 @@
-"""Passes over rows, which raise the likelihood of independent factors; sums are exact integers."""
+"""Passes over rows, which raise the likelihood of independent factors.
+
+What a pass sums over rows are integers, so that the sums are exact.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,24 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 FACTOR = 1 << 8
 """Number of integer units in a standard deviation of a factor, when a pass reads it."""
 _FURTHEST = 1 << 5  # values are clipped to this many standard deviations
-# A score is linear in each interval between two of these ends, in standard deviations.
+# The score of a factor is linear between two neighbouring ones of these values. They are in
+# standard deviations of the factor.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
-_POWER = 1 << 6  # integer units in which third and fourth powers are summed
-_ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
+_POWER = 1 << 6  # sums of third and fourth powers are integers, in units of 1 / 64
+# variance that rounding of coordinates to the grid adds, in squared steps of the grid
+_ROUNDING = 1 / 12
 _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
-# Slopes of neighbouring intervals are smoothed with this weight, in rows. Measured: a smaller
-# weight fits the noise of 1,000 rows, and a larger weight misses the edges of uniform and
-# exponential factors.
+# Slopes of the score in neighbouring intervals are drawn towards each other with the weight of this
+# many rows. Measured: a smaller weight fits the noise of 1,000 rows, and a larger weight misses the
+# edges of uniform and exponential factors.
 _SMOOTH = 10.0
-# Number of rows that must support a non-linear score. If the scores of two factors are linear, the
-# likelihood cannot separate these factors.
+# A pass separates two factors by likelihood only if at least about this many rows show that their
+# scores are not linear. The likelihood cannot separate two factors with linear scores.
 _LINEAR = 50.0
-_LONGEST = 0.3  # largest step by which a pass moves a factor towards another
-_LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
-# Passes reuse stored sums only if these rules of reading have not changed.
+_LONGEST = 0.3  # a pass adds at most this multiple of one factor to another
+# the variance of a factor without noise is at least this share of its variance with noise
+_LEAST_SHARE = 0.01
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)
 
 
@@ -44,7 +50,7 @@ class FactorSums(IntegerSums):
     The values of each factor j are split into b intervals, and each interval has sums of its own.
     Values are in units of 2^-8 standard deviations.
 
-    rows : (k, b) int64, number of rows for which factor j is in the interval
+    rows : (k, b) int64, number of rows in which the value of factor j lies in the interval
     first : (k, b, k) int64, sums of all factors over these rows
     products : (k, b, k) int64, sums of the products of factor j and all factors over these rows
     powers : (2, k) int64, sums of third and fourth powers over all rows, in units of 2^-6
@@ -89,14 +95,17 @@ class FactorReader:
             )
         unmixing = model.unmixing / _spreads(model, grid)
         linear = unmixing * grid.step
-        # the last two terms bound what rounding of coordinates adds to the length of a row
+        # rounding of coordinates can lengthen a row by at most the last two terms
         reach = grid.radius + grid.dimension**0.5 + 1
         largest = reach * np.linalg.norm(linear, axis=0).max()
         object.__setattr__(self, "_linear", rounded_for_sums(linear, largest))
         object.__setattr__(self, "_constant", (grid.offset - model.mean) @ unmixing)
 
     def add(self, batch: VectorBatch, total: FactorSums) -> FactorSums:
-        """Add the rows of a batch to `total` in place; raises as `IntegerSums.counting` does."""
+        """Add the rows of a batch to `total` in place.
+
+        Raises the same errors as `IntegerSums.counting`.
+        """
         rows = self.grid.quantised(batch.values)[0]
         found = total.counting(len(rows), len(rows))
         values = rows.astype(np.float64) @ self._linear + self._constant
@@ -114,15 +123,15 @@ class FactorReader:
 
 
 def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
-    """Return the factors after a pass: a Newton step of the likelihood, corrected for noise.
+    """Return the model after a pass: a Newton step that raises the likelihood, corrected for noise.
 
-    The score of a factor is minus the derivative of its log density. The step replaces it by the
-    piecewise linear function nearest to it in mean square (Pham and Garat 1997). At the true
-    unmixing, the score of a factor is uncorrelated with other factors, except through noise. By
-    Stein's identity, the noise contributes its covariance times the mean slope of the score. If
-    this covariance is unknown, the step subtracts the linear part of the score, which contains the
-    noise. Factors keep their order and signs. Skewness and kurtosis are computed from the values
-    that the pass read.
+    The score of a factor is minus the derivative of its log density. The step replaces this score
+    by the piecewise linear function that is nearest to it in mean square (Pham and Garat 1997). At
+    the true unmixing, the score of a factor is uncorrelated with other factors, except through
+    noise. By Stein's identity, the noise contributes its covariance times the mean slope of the
+    score. If this covariance is unknown, the step subtracts the linear part of the score, which
+    contains the noise. Factors keep their order and signs. Skewness and kurtosis are computed from
+    the values that the pass read.
     """
     n, k = sums.documents, model.n_topics
     if not n:
@@ -153,7 +162,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+    """Return the shape (rows, k) of a table that takes as much memory as a pass.
 
     A pass holds its sums, the columns of the model, and the values of a batch.
     """
@@ -161,7 +170,7 @@ def shape_of(model: IndependentFactors) -> tuple[int, int]:
 
 
 def columns_of(model: IndependentFactors) -> Clusters:
-    """Return the columns of the mixing matrix, with their mean squares and error bars."""
+    """Return the columns of the mixing matrix as clusters, with mean squares and error bars."""
     sizes = np.square(model.mixing).mean(axis=0)
     return Clusters(model.mixing.T, sizes[:, None], model.bars)
 
@@ -169,7 +178,10 @@ def columns_of(model: IndependentFactors) -> Clusters:
 def _noise_of(
     model: IndependentFactors, unmixing: NDArray[np.float64], grid: Grid
 ) -> NDArray[np.float64]:
-    """Return the (k, k) covariance that noise and rounding give factors; 0 if it is unknown."""
+    """Return the (k, k) covariance of the estimated factors that is due to noise and rounding.
+
+    It is 0 if the covariance of the noise is unknown.
+    """
     if model.noise_kind == "full":
         return np.zeros((unmixing.shape[1],) * 2)
     rounding = 0.0 if grid.whole else _ROUNDING * grid.step**2
@@ -178,7 +190,10 @@ def _noise_of(
 
 
 def _spreads(model: IndependentFactors, grid: Grid) -> NDArray[np.float64]:
-    """Return the (k,) standard deviations of the factors, of variance 1, plus their noise."""
+    """Return (k,) standard deviations of estimated factors, which are factors plus noise.
+
+    A factor without noise has variance 1.
+    """
     return np.asarray(np.sqrt(1 + np.diag(_noise_of(model, model.unmixing, grid))))
 
 
@@ -192,13 +207,15 @@ def _score(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the mean slope of a factor's score, and the score's (k,) covariances with all factors.
 
-    The score is a linear combination: it multiplies the value clipped to each interval by a slope.
-    To fit these slopes to the true score, the share of rows in each interval is enough.
+    The score of a value is a sum over intervals: the value clipped to the interval, times the
+    slope of the interval. The slopes are fitted to the true score; for this, the share of rows in
+    each interval is enough.
     """
     sizes, sums, squares = rows / n, first / (n * FACTOR), products / (n * FACTOR**2)
     ends = np.rint(np.array(_ENDS) * FACTOR) / FACTOR
     low, high = np.concatenate([ends[:1], ends]), np.concatenate([ends, ends[-1:]])
-    # a value of interval b, clipped to another interval a, becomes the bound `fixed[a, b]`
+    # a value that lies in interval b, clipped to another interval a, becomes `fixed[a, b]`, which
+    # is the lower or upper bound of a
     below, above = np.tri(low.size, k=-1), np.tri(low.size, k=-1).T
     fixed = low[:, None] * below + high[:, None] * above
     mean = fixed @ sizes + sums[:, own]
@@ -218,14 +235,18 @@ def _known_noise(
     noise: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """Return (k, k) multiples of other factors to subtract from each: a Newton step per pair."""
+    """Return the Newton step for all pairs of factors, if the covariance of the noise is known.
+
+    Row i of the (k, k) result says how much of each other factor to subtract from factor i.
+    """
     left = scores - slopes[:, None] * noise
     own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
     straight = slopes[:, None] * own
     size = straight * straight.T - np.outer(other, other)
     told = size > _LINEAR / n
     moved = (straight.T * left - other[:, None] * left.T) / np.where(told, size, 1.0)
-    # of two normal factors, the likelihood determines only the correlation: subtract that
+    # for two normal factors, the likelihood says only how they correlate: subtract half of the
+    # correlation from each
     moved = np.where(told, moved, (spread - noise) / 2)
     np.fill_diagonal(moved, 0.0)
     return np.asarray(moved)
@@ -234,7 +255,10 @@ def _known_noise(
 def _free_of_noise(
     scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
-    """Do as `_known_noise` for noise of unknown covariance: use the non-linear part of scores."""
+    """Return the Newton step for all pairs of factors, if the covariance of the noise is unknown.
+
+    It uses only the non-linear parts of the scores, which contain no noise.
+    """
     left = scores - slopes[:, None] * spread
     size = slopes * spread.diagonal() - 1
     told = size > _LINEAR / n
@@ -249,7 +273,7 @@ def _cumulants(
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Any]:
-    """Return the fields with (k,) cumulants of the factors without noise, and standard errors."""
+    """Return skewness and kurtosis of factors, corrected for noise, and their standard errors."""
     n, variances = sums.documents, spread.diagonal()
     third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2

@@ -1,4 +1,4 @@
-"""Bars: error bars of the tables and scores of a tree, from trees fitted to halves of the rows."""
+"""Bars: error bars of the tables and scores of a latent tree, from fits to two halves of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class TreeBars:
 
     tables : (states of the parent, states) float64 for each node, standard errors of its
         probabilities given the state of its parent
-    scores : standard error of each score, by its name, and of `LatentTree.behind`
+    scores : standard error of each value of `LatentTree.scores`, by its name, and of
+        `LatentTree.behind`
     """
 
     tables: tuple[NDArray[np.float64], ...]
@@ -46,7 +47,8 @@ def half_trees(
     """Fit a tree to pairs and triples of each half of the rows; return () if a half is too small.
 
     structure : tree of all rows
-    known : states of the hidden nodes from all rows; the states of a half are matched to them
+    known : states of the hidden nodes, found from all rows; the states found from a half are put in
+        the same order
     """
     states = max((one.weights.size for one in known.values()), default=0)
     found = []
@@ -64,7 +66,7 @@ def half_trees(
 def table_bars(
     halves: Sequence[DirectedTree], whole: DirectedTree
 ) -> tuple[NDArray[np.float64], ...] | None:
-    """Return error bars of the tables of a tree; None if a half identifies fewer states."""
+    """Return error bars of the tables of a tree; None if the tree of a half has fewer states."""
     shapes = [[table.shape for table in one.tables] for one in (*halves, whole)]
     if len(shapes) < 3 or any(one != shapes[-1] for one in shapes):
         return None
@@ -75,7 +77,7 @@ def table_bars(
 def score_bars(
     scores: tuple[Mapping[str, float], Mapping[str, float]], shape: str = "latent_tree"
 ) -> dict[str, float]:
-    """Return error bars of scores, from the scores of the same trees on the pairs of each half.
+    """Return error bars of the scores of trees of all rows, given their scores on each half.
 
     Examples
     --------
@@ -90,7 +92,10 @@ def score_bars(
 
 
 def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
-    """Reorder states to be nearest to those of all rows, if both numbers of states are equal."""
+    """Put the states of a hidden node in the order in which they are nearest to those of all rows.
+
+    `found` is returned as it is if its number of states is another.
+    """
     if found.weights.size != whole.weights.size:
         return found
     leaves = sorted(whole.given)
@@ -101,6 +106,6 @@ def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
 
 
 def order_like(found: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the order in which columns are nearest to those of all rows."""
+    """Return the order in which the columns of `found` are nearest to those of `whole`."""
     apart = np.abs(found[:, None, :] - whole[:, :, None]).sum(axis=0)
     return np.asarray(optimize.linear_sum_assignment(apart)[1], dtype=np.int64)

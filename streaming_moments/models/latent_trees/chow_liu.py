@@ -1,4 +1,4 @@
-"""Chow-Liu: maximum likelihood tree of the columns themselves, to compare with latent trees."""
+"""Chow-Liu: fit the most likely tree that has no hidden nodes, to compare it with latent trees."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streaming_moments.models.latent_trees.pair_tables import PairTables
 
 
 def chow_liu(tables: PairTables, smoothing: float, own_rows: float = 0.0) -> DirectedTree:
-    """Fit the tree of largest mutual information (Chow, Liu 1968) to V columns, with its tables.
+    """Fit the tree of V columns with the largest mutual information (Chow, Liu 1968).
 
-    `smoothing` and `own_rows` are as for `along`.
+    `smoothing` and `own_rows` change its probability tables as in `along`.
 
     Examples
     --------
@@ -36,11 +36,11 @@ def along(
     smoothing: float,
     own_rows: float,
 ) -> DirectedTree:
-    """Fit the tables of a tree of columns, given their order and parents.
+    """Fit the probability tables of a tree of columns, given the order and parents of the columns.
 
-    Each conditional distribution of a column is smoothed by the column's marginal distribution.
-    First, `own_rows` rows of the marginal are added, which matters if few rows have the value of
-    the parent. Then the marginal is mixed in with the share `smoothing`.
+    Each conditional distribution of a column is smoothed by the column's marginal distribution in
+    two steps. First, it gets `own_rows` more rows, distributed as the marginal; this matters if few
+    rows have the value of the parent. Then the marginal is mixed in with the share `smoothing`.
     """
     made = []
     for column, parent in zip(order, parents, strict=True):
@@ -57,7 +57,10 @@ def along(
 
 
 def _spanning_tree(worth: NDArray[np.float64]) -> list[list[int]]:
-    """Return the neighbours of each node in the maximum spanning tree (Prim 1957)."""
+    """Return the neighbours of each node in the spanning tree with the largest sum of `worth`.
+
+    The algorithm is that of Prim (1957).
+    """
     V = len(worth)
     found: list[list[int]] = [[] for _ in range(V)]
     best, via = worth[0].copy(), np.zeros(V, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""DirectedTree: inference on a tree of discrete nodes, some of them columns of a table."""
+"""DirectedTree: inference on a tree of discrete variables; some are columns of a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class DirectedTree:
-    """Tree of nodes, in an order in which each comes after its parent.
+    """Tree of discrete variables (nodes), in an order in which each node comes after its parent.
 
     parents : index of each node's parent; -1 for the root, which is first
-    columns : column of each node; -1 for hidden nodes
+    columns : index of the column of the table that each node stands for; -1 for hidden nodes
     tables : (states of the parent, states) float64 for each node, probability of each state given
-        the parent's state; one row for the root
+        the parent's state; the table of the root has one row
 
     Examples
     --------
@@ -43,30 +43,33 @@ class DirectedTree:
         return tuple(places[column] for column in range(len(places)))
 
     def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the (N,) log-probabilities, in nats, of the known values of (N, V) int64 rows.
+        """Return the (N,) log-probabilities, in nats, of the known values of (N, V) rows.
 
-        A row holds the category of each column, or -1 if unknown.
+        A row holds the index of the category in each column, or -1 if the category is unknown.
         """
         return self._upward(rows)[2]
 
     def posteriors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """Return the (N, states) distribution of each node, given the known values of each row."""
+        """Return, for each node, the (N, states) distribution of its state in each row.
+
+        It is conditional on the known values of the row.
+        """
         beliefs, messages, _ = self._upward(rows)
         found: list[NDArray[np.float64]] = []
         for node, parent in enumerate(self.parents):
             if parent < 0:
                 own = beliefs[node] * self.tables[node][0]
             else:
-                # divide this node's message out of the parent's distribution
+                # the parent's distribution contains the message of this node: divide it out
                 told = np.maximum(messages[node], 1e-300)
                 own = (found[parent] / told) @ self.tables[node] * beliefs[node]
             found.append(own / own.sum(axis=1, keepdims=True))
         return tuple(found)
 
     def conditionals(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """Return the (N, c) distribution of each column given the known values of each row.
+        """Return, for each column, the (N, c) distribution of its category in each row.
 
-        A known value has probability 1.
+        It is conditional on the known values of the row. A known value has probability 1.
         """
         found = self.posteriors(rows)
         return tuple(found[node] for node in self.node_of)
@@ -74,9 +77,9 @@ class DirectedTree:
     def expected(
         self, rows: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], ...]:
-        """Return the expected number of rows in each cell of the table of each node.
+        """Return, for each node, how many rows are expected in each cell of its table.
 
-        A row counts with its weight.
+        Each row counts as many times as `weights` says.
         """
         beliefs, messages, _ = self._upward(rows)
         shares: list[NDArray[np.float64]] = []
@@ -89,7 +92,10 @@ class DirectedTree:
         return tuple(found)
 
     def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Fill in the most likely category of each unknown value; return also the probabilities."""
+        """Replace each unknown value of a row by its most likely category.
+
+        Returns the completed rows, and the probability of each of their values.
+        """
         given = self.conditionals(rows)
         likeliest = np.stack([one.argmax(axis=1) for one in given], axis=1)
         sure = np.stack([one.max(axis=1) for one in given], axis=1)
@@ -113,7 +119,7 @@ class DirectedTree:
         return found
 
     def joints(self) -> list[list[NDArray[np.float64]]]:
-        """Return the joint distributions of all pairs of columns, V by V."""
+        """Return the joint distributions of all pairs of columns, as V lists of V arrays."""
         marginals = self.marginals()
         neighbours: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in self.parents]
         for node, parent in enumerate(self.parents):
@@ -140,8 +146,9 @@ class DirectedTree:
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
         """Send messages from the leaves to the root.
 
-        Returns the scaled belief of each node, its scaled message to its parent, and the
-        log-probabilities of the rows.
+        Returns three things: for each node, its belief (a scaled likelihood of the values below it,
+        given its state); for each node, the message to its parent; and the log-probability of each
+        row.
         """
         N, logs = len(rows), np.zeros(len(rows))
         beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
@@ -165,7 +172,7 @@ class DirectedTree:
 def directed(
     neighbours: Sequence[Sequence[int]], root: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Order the nodes of a tree so that each comes after its parent; return also parents' indices.
+    """Order the nodes of a tree so that each comes after its parent; return also their parents.
 
     Examples
     --------

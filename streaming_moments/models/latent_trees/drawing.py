@@ -5,12 +5,16 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-# height of a row, distance of levels, left margin and width of names, in pixels
+# in pixels: height of the line of a node, distance between levels of the tree, left margin, and
+# width that names take
 _ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 
 def as_json(model: Any) -> list[dict[str, Any]]:
-    """Describe the nodes, each after its parent: name, parent, states, probabilities of states."""
+    """Describe each node by its name, parent, number of states and their probabilities.
+
+    Every node comes after its parent.
+    """
     names = _names(model)
     lengths = _lengths(model)
     found = []
@@ -36,7 +40,10 @@ def as_json(model: Any) -> list[dict[str, Any]]:
 
 
 def as_text(model: Any) -> str:
-    """Draw the tree as text: a line for each node, with the length of the edge to its parent."""
+    """Draw the tree as text, one line for each node.
+
+    In parentheses is the length of the edge from the node to its parent.
+    """
     names, lengths = _names(model), _lengths(model)
     below = _below(model)
     lines: list[str] = []
@@ -59,7 +66,7 @@ def as_text(model: Any) -> str:
 
 
 def as_svg(model: Any) -> str:
-    """Draw the tree as SVG, with its root on the left and the columns on the right."""
+    """Draw the tree as SVG: the root is on the left, and the columns of the table on the right."""
     below, names = _below(model), _names(model)
     places: dict[int, tuple[float, float]] = {}
     leaves = 0
@@ -96,7 +103,7 @@ def as_svg(model: Any) -> str:
 
 
 def _names(model: Any) -> dict[int, str]:
-    """Return the name of each node: its column, or h0, h1, ... for hidden nodes in order."""
+    """Return the name of each node: that of its column, or h0, h1, ... for hidden nodes."""
     hidden = [node for node in model.order if node >= model.table.number]
     named = {node: f"h{place}" for place, node in enumerate(hidden)}
     return named | dict(enumerate(model.table.names))

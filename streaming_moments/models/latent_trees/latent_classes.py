@@ -1,7 +1,7 @@
-"""Latent classes: columns that are independent given one hidden class, from counts of triples.
+"""Latent classes: fit one hidden class, given which the columns of a table are independent.
 
-The fit is by expectation maximisation over tables of three columns (Lazarsfeld, Henry 1968; the
-composite likelihood of Lindsay 1988). It reads no rows.
+The fit is by expectation maximisation over counts of the values of three columns at a time
+(Lazarsfeld, Henry 1968; the composite likelihood of Lindsay 1988). It reads no rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from streaming_moments.models.latent_trees.triples import Triples
 
 _STARTS = 2
 _MOST_ROUNDS = 150
-_SETTLED = 1e-6  # rounds end when they raise the log-likelihood of a triple by fewer nats than this
+# rounds end if one raises the mean log-likelihood of a triple by fewer nats than this
+_SETTLED = 1e-6
 
 
 def latent_classes(tables: PairTables, triples: Triples, classes: int, seed: int) -> DirectedTree:
-    """Fit a star of the columns around a hidden node; return the better of two random starts."""
+    """Fit a tree in which one hidden node is the parent of all columns.
+
+    The fit runs from two random starts, and returns the better result.
+    """
     rng = np.random.default_rng(seed)
     found = [_from_start(tables, triples, classes, rng) for _ in range(_STARTS)]
     weights, given, _ = max(found, key=lambda one: one[2])
@@ -34,7 +38,11 @@ def latent_classes(tables: PairTables, triples: Triples, classes: int, seed: int
 def _from_start(
     tables: PairTables, triples: Triples, classes: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return (k,) weights, (V, C, k) distributions of columns, and log-likelihood of a triple."""
+    """Fit the classes from one random start.
+
+    Returns their (k,) weights, the (V, C, k) distributions of the columns in each class, and the
+    mean log-likelihood of a triple of columns.
+    """
     (T, C), V = triples.counts.shape[:2], tables.table.number
     own = np.zeros((V, C))
     for column, size in enumerate(tables.table.sizes):
@@ -42,7 +50,8 @@ def _from_start(
     given = own[:, :, None] * rng.gamma(2.0, size=(V, C, classes))
     given /= given.sum(axis=1, keepdims=True)
     weights, before, mean = np.full(classes, 1 / classes), -np.inf, 0.0
-    # each row of a column is counted in as many triples as contain the column
+    # the counts of a column are summed over all triples of columns that contain it: divide by the
+    # number of these triples
     often = np.maximum(np.bincount(triples.views.ravel(), minlength=V), 1)[:, None, None]
     counts, total = triples.counts.reshape(T, C, C * C), triples.counts.sum()
     for _ in range(_MOST_ROUNDS):

@@ -1,4 +1,4 @@
-"""LatentTree: tree of hidden states that explains the columns of a categorical table."""
+"""LatentTree: tree of hidden variables that explains the columns of a categorical table."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def _require_smoothing(share: float) -> None:
 class LatentTreeOptions(FitOptions):
     """Options of a fit of a latent tree.
 
-    `topics` is the number of states of each hidden node. A node has fewer states if the columns
-    around it separate fewer.
+    `topics` is the number of states of each hidden node. A node gets fewer states if the columns
+    around it do not separate that many.
     """
 
     contract: float = option(
@@ -126,7 +126,7 @@ class LatentTreeOptions(FitOptions):
 
     @property
     def label(self) -> str:
-        """Label from which a model gets its name."""
+        """Label of these options, which becomes part of the name of a model."""
         how = "" if self.contract == _CONTRACT else f"-c{self.contract:g}"
         return f"k{self.topics}{how}" + ("" if self.shape == AUTO else f"-{self.shape}")
 
@@ -135,8 +135,8 @@ class LatentTreeOptions(FitOptions):
 class LatentTree(StoredModel):
     """Tree that joins the columns of a table, mostly by inner nodes with hidden states.
 
-    Given the state of a node, the subtrees beyond its edges are independent. A fit compares several
-    shapes of trees and keeps the one that predicts best.
+    Given the state of a node, the parts of the tree beyond its different edges are independent. A
+    fit compares several shapes of trees and keeps the one that predicts best.
 
     Parameters
     ----------
@@ -145,9 +145,10 @@ class LatentTree(StoredModel):
     structure : Structure
         The tree with the length of its edges.
     order : tuple of int
-        Node of `structure` at each index of `tree`.
+        For each node of `tree`, its number in `structure`.
     tree, dependence : DirectedTree
-        The latent tree with its tables, and Chow-Liu's tree of the same pairs.
+        The latent tree with its probability tables, and the tree that Chow and Liu's method fits to
+        the same pairs of columns.
     scores : mapping
         Mean log-likelihood of a pair of columns in nats: with each shape that was fitted, with
         Chow-Liu's tree, with independent columns, and with the counted pairs themselves, which is
@@ -165,9 +166,11 @@ class LatentTree(StoredModel):
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
-        Bars of tables and scores, if the statistics have halves and each half identifies the tree.
+        Error bars of tables and scores, if the statistics have halves of the rows and each half
+        identifies the tree.
     start : str
-        "moments", or "pilot" if passes started from latent classes of a pilot of the rows.
+        "moments", or "pilot" if passes started from latent classes that were fitted to a random
+        sample of the rows, the pilot.
     polishing : Polishing, optional
         How passes polished the tree, if they did; bars and scores are those before the passes.
     documents : int
@@ -244,7 +247,7 @@ class LatentTree(StoredModel):
                 f"{FEWEST_COLUMNS}; give more columns"
             )
         if options.topics < _LEAST_STATES:
-            raise InvalidInput("a single state explains nothing; ask for 2 or more")
+            raise InvalidInput("a single state explains nothing; ask for 2 states or more")
         pairs = rows.each("reading row blocks", pair_rows, table.n_words)
         planned = rows.once("structure", _structured, pairs, table, options)
         tables, *structures = rows.value(planned)
@@ -264,7 +267,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics by moments; the tables of a tree need fewer."""
+        """Return the bytes that a fit of topics by moments needs; a fit of trees needs fewer."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -336,9 +339,12 @@ class LatentTree(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score a fit by held-out columns; raises as `fit`, and NotIdentifiable for one state."""
+        """Fit a tree, and score it by how well it predicts columns of held-out rows.
+
+        Raises the same errors as `fit`, and NotIdentifiable if the options ask for a single state.
+        """
         if options.topics < _LEAST_STATES:
-            raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
+            raise NotIdentifiable("a single state explains nothing; ask for 2 states or more")
         return super().trial(rows, options)
 
     def _fitted_on(self, rows: Rows) -> Self:
@@ -357,12 +363,12 @@ class LatentTree(StoredModel):
 
     @property
     def flat(self) -> NDArray[np.float64]:
-        """Parents, columns and tables of all nodes, one after another."""
+        """Parents, columns and tables of all nodes, one after another in one array."""
         nodes = np.array([self.tree.parents, self.tree.columns], dtype=np.float64)
         return np.concatenate([nodes.ravel(), *(table.ravel() for table in self.tree.tables)])
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
-        """Return the (rows, V) categories of a batch that the store's reader made; -1 if missing.
+        """Return the (rows, V) indices of the categories in a batch; -1 for a missing value.
 
         Raises
         ------
@@ -377,7 +383,11 @@ class LatentTree(StoredModel):
         return self.table.codes(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Fill in missing values; return rows, probabilities of the values, and log-likelihoods."""
+        """Fill in the missing values of each row of a batch.
+
+        Returns the completed rows, the probabilities of their values, and log-likelihoods of the
+        rows.
+        """
         codes = self.codes(batch)
         filled, sure = self.tree.completed(codes)
         values = zip(self.table.names, filled.T, self.table.categories, strict=True)
@@ -397,7 +407,7 @@ class LatentTree(StoredModel):
 
     @property
     def behind(self) -> float:
-        """Nats per pair of columns by which Chow-Liu's tree is better; negative if worse."""
+        """Nats per pair of columns by which Chow-Liu's tree predicts better; negative if worse."""
         return self.scores["chow_liu"] - self.scores[self.shape]
 
     def summary(self) -> dict[str, Any]:
@@ -411,7 +421,7 @@ class LatentTree(StoredModel):
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table that notebooks show: a row for each node, after its parent."""
+        """Columns of the table in notebooks: one row for each node, and parents come first."""
         nodes = drawing.as_json(self)
         found = {name: [one[name] for one in nodes] for name in ("node", "parent", "length")}
         found["states"] = [len(one["states"]) for one in nodes]
@@ -419,15 +429,15 @@ class LatentTree(StoredModel):
 
     @property
     def per_state(self) -> Columns:
-        """Columns of frames and tables, with a row for each node, as in notebooks."""
+        """Columns of the frame or table of a model, which has one row for each node of the tree."""
         return self.shown_columns
 
     def to_frame(self) -> DataFrame:
-        """Return the same as `to_table`, as a pandas frame with a row for each node."""
+        """Return the columns of `to_table` as a pandas frame, with one row for each node."""
         return self.per_state.to_frame()
 
     def described(self) -> Description:
-        """Describe the tree: scores beside those of Chow-Liu's, nodes as JSON, and a drawing."""
+        """Describe the tree for reports: scores beside Chow-Liu's, nodes as JSON, and a drawing."""
         facts = {
             "states": self.states,
             "columns": list(self.table.names),
@@ -474,7 +484,7 @@ class LatentTree(StoredModel):
         return Description(facts, sentence=sentence, picture=picture, cautions=tuple(cautions))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Return the arrays and attributes from which `from_parts` restores the model."""
+        """Return the stored arrays and attributes, from which `from_parts` restores the model."""
         stored, named = super().parts()
         arrays, attributes = {**stored}, {**named}
         attributes["table"] = self.table.to_json()
@@ -492,12 +502,12 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """Return the fields of the model by name, from its parts.
+        """Return the fields of the model by name, from the stored arrays and attributes.
 
         Raises
         ------
         InvalidInput
-            A part is missing, or parts do not match.
+            An array or attribute is missing, or they do not fit together.
         """
         left = dict(attributes)
         try:

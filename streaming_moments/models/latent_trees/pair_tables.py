@@ -1,4 +1,4 @@
-"""PairTables: counts of rows with two given values, for all pairs of columns."""
+"""PairTables: number of rows with each combination of two values, for all pairs of columns."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
 
-# Smaller singular values are not evidence that two columns depend on each other.
+# A singular value below this counts as this one: it is no evidence that two columns depend on each
+# other.
 _LEAST_CORRELATION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """Pair counts of a table, one block for each pair of columns.
+    """Counts of pairs of categories in the rows of a table, one block for each pair of columns.
 
     A row with a missing value adds only to the blocks of its other columns. Each block is divided
     by its own sum, which is correct if values are missing at random.
 
-    table : the V columns, with n categories in all
-    counts : (n, n) float64, pair counts
-    word_counts : (n,) float64, rows with each category
+    table : the V columns of the table, which have n categories in all
+    counts : (n, n) float64, number of rows with both of two categories
+    word_counts : (n,) float64, number of rows with each category
 
     Examples
     --------
@@ -42,9 +43,10 @@ class PairTables:
     word_counts: NDArray[np.float64]
 
     def joint(self, one: int, other: int) -> NDArray[np.float64]:
-        """Return the (c_one, c_other) joint probabilities of two columns, in rows with both values.
+        """Return the (c_one, c_other) joint probabilities of the categories of two columns.
 
-        Raises NotIdentifiable if no row has both values.
+        They are shares of the rows in which both columns have a value. Raises NotIdentifiable if
+        there is no such row.
         """
         block = self.counts[self.table.words(one), self.table.words(other)]
         total = block.sum()
@@ -60,20 +62,22 @@ class PairTables:
         return float(self.counts[self.table.words(one), self.table.words(other)].sum())
 
     def marginal(self, column: int) -> NDArray[np.float64]:
-        """Return the (c,) probabilities of the values of a column, over rows that have a value."""
+        """Return the (c,) probabilities of the categories of a column, in rows that have one."""
         own = self.word_counts[self.table.words(column)]
         return np.asarray(own / own.sum())
 
     def distance(self, one: int, other: int, states: int) -> float:
         """Return the distance `- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)` of two columns.
 
-        Distances add up along the paths of a tree. If the columns have as many categories as
-        states, this is the log-determinant distance.
+        P is their joint distribution, D and D' are diagonal matrices of their marginals, and k is
+        the number of hidden states. If a tree explains the columns, their distance is the sum of
+        the lengths of the edges between them. If the columns have as many categories as hidden
+        nodes have states, this is the log-determinant distance.
         """
         return length_of(self.joint(one, other), states)
 
     def distances(self, states: int) -> NDArray[np.float64]:
-        """Return the (V, V) distances between all columns."""
+        """Return the (V, V) distances between all columns; `states` is k in `distance`."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -95,8 +99,9 @@ class PairTables:
     def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
         """Return the log-likelihood of pairs: the mean of `sum P log Q` over pairs of columns.
 
-        It is in nats. `joints` are the V by V arrays Q, (c_one, c_other), positive for all counted
-        pairs.
+        It is in nats. P are the counted joint distributions. `joints` has the expected ones, an
+        array Q of shape (c_one, c_other) for each of V by V pairs of columns. Q has to be positive
+        where P is.
         """
         every = list(combinations(range(self.table.number), 2))
         total = 0.0
@@ -110,16 +115,16 @@ class PairTables:
 def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
     """Return the `PairTables.distance` of two variables, from their joint probabilities.
 
-    Without `states`, it assumes as many states as the smaller side of the table.
+    If `states` is 0, it is set to the number of categories of the variable that has fewer.
     """
     states = states or min(joint.shape)
     left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
-    # divide by 1 if no row has a category: its probabilities are all 0
+    # if no row has a category, all its probabilities are 0: divide them by 1
     scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
     scaled /= np.sqrt(np.where(right > 0, right, 1.0))
     values = np.linalg.svd(scaled, compute_uv=False)[1:states]
-    # Use the mean, because there are fewer singular values than states if a column has fewer
-    # categories: then each singular value stands for several states.
+    # There are fewer singular values than states if a column has fewer categories. Multiply their
+    # mean instead of adding them, so that each then stands for several states.
     return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).mean() * (states - 1))
 
 

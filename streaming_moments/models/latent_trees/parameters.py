@@ -1,4 +1,4 @@
-"""Parameters: probability tables of the hidden nodes of a tree."""
+"""Parameters: fit the probability tables of a tree with hidden nodes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ Triple = tuple[int, int, int]
 # For each hidden node, try at most this many triples of leaves until one separates its states.
 _TRIED = 6
 _LEAVES_OF_A_SIDE = 2
-# An inner edge is fitted to pairs of leaves: at most this many leaves at each of its ends.
+# An inner edge joins two hidden nodes. It is fitted to pairs of leaves, one from each side of the
+# edge; use at most this many leaves of a side.
 _ENDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class NodeStates:
-    """Weights of a hidden node's states, and distributions of the columns given them.
+    """Probabilities of the states of a hidden node, and of the categories of columns given them.
 
-    weights : (k,) float64, share of each state
-    given : for each leaf, (c, k) float64: distribution of its c categories in each state
+    weights : (k,) float64, probability of each state
+    given : for each leaf (a column), (c, k) float64: distribution of its c categories in each state
     """
 
     weights: NDArray[np.float64]
@@ -38,9 +39,10 @@ class NodeStates:
 
 
 def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
-    """Return triples of leaves for each hidden node, nearest first.
+    """Return the triples of leaves by which to separate the states of each hidden node.
 
-    The leaves of a triple lie beyond three different edges of the node.
+    The leaves of a triple lie beyond three different edges of the node. Triples of the nearest
+    leaves come first.
     """
     found = {}
     for node in structure.hidden:
@@ -58,14 +60,14 @@ def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
 def counts_around(
     structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
 ) -> dict[Triple, NDArray[np.float64]]:
-    """Select the counts of the triples of `views_of`."""
+    """Select the counts of those triples that `views_of` returns for any hidden node."""
     return {views: counts[views] for own in views_of(structure).values() for views in own}
 
 
 def around_nodes(
     structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
 ) -> dict[int, dict[Triple, NDArray[np.float64]]]:
-    """Return the joint probabilities of the triples of `views_of`, by hidden node."""
+    """Return, for each hidden node, the joint probabilities of its triples of `views_of`."""
     return {
         node: {views: counts[views] / max(counts[views].sum(), 1.0) for views in own}
         for node, own in views_of(structure).items()
@@ -81,8 +83,9 @@ def node_states(
 ) -> NodeStates:
     """Find the states of a hidden node from three leaves, and the distributions of all leaves.
 
-    `triples` holds joint probabilities for the triples of `views_of`. Raises NotIdentifiable if no
-    three leaves separate the states.
+    `triples` holds the joint probabilities of those triples of leaves that `views_of` gives for the
+    node; the first triple that separates the states is used. Raises NotIdentifiable if no three
+    leaves separate the states.
     """
     why = ""
     for views, triple in triples.items():
@@ -107,8 +110,9 @@ def _all_given(
 ) -> NodeStates:
     """Find the distributions of all leaves given the states of a node.
 
-    The distributions O_e of a leaf e solve `P_ea = O_e diag(w) O_a'`, where each view a lies beyond
-    another edge of the node than e.
+    `weights` w has the probabilities of the states, and `columns` the distributions of the first of
+    three leaves, `views`. The distributions O_e of another leaf e solve `P_ea = O_e diag(w) O_a'`,
+    where a is each of the views that lies beyond another edge of the node than e.
 
     Raises NotIdentifiable for a leaf whose values all have probability 0 given a state.
     """
@@ -144,8 +148,9 @@ def transition(
 ) -> NDArray[np.float64]:
     """Fit the (k, l) joint distribution J of the states of two adjacent hidden nodes.
 
-    Non-negative least squares solves `O_x J O_y' = P_xy`, with sum 1, over leaves x on one side of
-    the edge and leaves y on the other side.
+    J solves `O_x J O_y' = P_xy` by non-negative least squares, for leaves x on one side of the edge
+    and leaves y on the other side. O_x has the distribution of x in each state of the node on its
+    side, and P_xy the joint distribution of x and y. J sums to 1.
     """
     from scipy.optimize import nnls
 
@@ -156,7 +161,8 @@ def transition(
     for x, y in product(near, far):
         rows.append(np.kron(states[one].given[x], states[other].given[y]))
         values.append(tables.joint(x, y).ravel())
-    # give the equation "sum is 1" the weight of all tables together
+    # give the equation "J sums to 1" as much weight as the equations of all pairs of leaves
+    # together
     rows.append(np.full((1, shape[0] * shape[1]), float(len(values))))
     values.append(np.array([float(len(values))]))
     found, _ = nnls(np.vstack(rows), np.concatenate(values))
@@ -170,10 +176,10 @@ def parametrised(
     states: int,
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """Fit all tables of a tree, whose root is the hidden node with most neighbours.
+    """Fit the probability tables of a tree; its root is the hidden node with most neighbours.
 
-    Returns the tree, and the node of `structure` at each index of the tree. Raises NotIdentifiable
-    if the states of a hidden node cannot be found.
+    Returns the tree, and for each node of the tree its number in `structure`. Raises
+    NotIdentifiable if the states of a hidden node cannot be found.
     """
     known = hidden_states(structure, tables, triples, states)
     return tree_of(structure, tables, known, smoothing)
@@ -185,9 +191,10 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """Find the states of all hidden nodes: `states`, or as many as a node's columns separate.
+    """Find the states of each hidden node.
 
-    Arguments and errors are as for `parametrised`. At least one node must have all `states`.
+    A node has `states` states, or fewer if the columns around it do not separate that many. At
+    least one node must have all `states`. The arguments and errors are those of `parametrised`.
     """
     found: dict[int, NodeStates] = {}
     refused: dict[int, NotIdentifiable] = {}
@@ -213,7 +220,7 @@ def tree_of(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """Make the tree for known states of its hidden nodes; returns the same as `parametrised`."""
+    """Make the tree from the known states of its hidden nodes, as `parametrised` returns it."""
     among = structure.hidden or range(structure.leaves)
     root = max(among, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]

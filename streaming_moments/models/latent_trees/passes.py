@@ -1,4 +1,7 @@
-"""Passes: expectation maximisation over rows of a table; the sums are exact in any order."""
+"""Passes: expectation maximisation of a latent tree over rows of a table.
+
+The sums of a pass are integers, so that they are exact in any order of the rows.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,18 @@ from streaming_moments.models.states import States
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
-_ROWS = 4096  # rows that are read at a time
-# Passes reuse stored sums only if these rules of reading have not changed.
+_ROWS = 4096  # number of rows that are read at a time
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (UNIT, OWN_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTables(IntegerSums):
-    """Expected sums of a pass over rows of a table, in integers, so that any order is exact.
+    """Expected counts of a pass over the rows of a table; integers, so that any order is exact.
 
     cells : (cells,) int64, expected rows in each cell of the tables of all nodes, one table after
         another, in units of 2^-20 of a row
-    documents, tokens : number of rows with a known value, and number of known values
+    documents, tokens : number of rows with at least one known value, and number of known values
     """
 
     counted = "values"
@@ -39,7 +42,7 @@ class ExpectedTables(IntegerSums):
         return cls(np.zeros(sum(table.size for table in model.tree.tables), dtype=np.int64))
 
     def tables(self, tree: DirectedTree) -> tuple[NDArray[np.int64], ...]:
-        """Return the sums for the table of each node, as views of `cells`."""
+        """Return, for the table of each node, the part of `cells` that belongs to it."""
         ends = np.cumsum([table.size for table in tree.tables])
         parts = np.split(self.cells, ends[:-1])
         return tuple(
@@ -49,9 +52,11 @@ class ExpectedTables(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class TreeReader:
-    """Tree prepared for reading rows; what a row adds to the sums does not depend on other rows.
+    """Tree that is prepared to infer the hidden nodes of rows.
 
-    model : tree whose nodes are inferred
+    What a row adds to the sums does not depend on other rows of its batch.
+
+    model : latent tree whose hidden nodes are inferred
     """
 
     model: LatentTree
@@ -59,8 +64,8 @@ class TreeReader:
     def add(self, batch: CountBatch, total: ExpectedTables) -> ExpectedTables:
         """Add the rows of a batch to `total` in place.
 
-        A row without a known value is skipped. Raises ForeignStatistics for a batch of another
-        vocabulary.
+        A row without a known value is skipped. Raises ForeignStatistics if the batch has another
+        vocabulary than the model.
         """
         codes = self.model.codes(batch)
         codes = codes[(codes >= 0).any(axis=1)]
@@ -71,13 +76,19 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Return the tree of maximum likelihood after a pass, with `OWN_ROWS` added for each state."""
+    """Return the tree of maximum likelihood, given the expected counts of a pass.
+
+    To each state, `OWN_ROWS` rows are added.
+    """
     sums = tuple(one / UNIT for one in expected.tables(model.tree))
     return replace(model, tree=with_tables(model.tree, sums))
 
 
 def conditionals(model: LatentTree) -> States:
-    """Return the rows of all tables as columns, padded with zeros, and the error bar of each."""
+    """Return the rows of all probability tables as columns, each with its error bar.
+
+    Short columns are padded with zeros.
+    """
     tables, widest = model.tree.tables, max(table.shape[1] for table in model.tree.tables)
     columns = [np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables]
     bars = None
@@ -87,7 +98,10 @@ def conditionals(model: LatentTree) -> States:
 
 
 def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTables) -> None:
-    """Add rows to sums in place: send messages towards the root, then add pairs at each edge."""
+    """Infer the nodes of some rows, and add their expected counts to `total` in place.
+
+    Messages go from the leaves to the root; then each edge adds the pairs of states of its nodes.
+    """
     beliefs = [np.ones((len(codes), table.shape[1])) for table in tree.tables]
     messages = [np.empty(0)] * len(tree.tables)
     for node in range(len(tree.tables) - 1, -1, -1):
@@ -96,8 +110,8 @@ def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTable
             known = codes[:, column] >= 0
             belief[known] *= np.eye(belief.shape[1])[codes[known, column]]
         belief /= belief.max(axis=1, keepdims=True)
-        # Add one state after another: the rounding of a matrix product would depend on the number
-        # of rows.
+        # Add one state after another. In a matrix product, the rounding of a row would depend on
+        # the number of rows.
         messages[node] = np.zeros((len(codes), len(tree.tables[node])))
         for state, table in _states(tree, node):
             messages[node] += belief[:, state, None] * table
@@ -116,5 +130,5 @@ def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTable
 
 
 def _states(tree: DirectedTree, node: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield each state of a node, with its probability given each state of the parent."""
+    """Yield each state of a node, with its probabilities given each state of the parent."""
     return enumerate(tree.tables[node].T)

@@ -1,4 +1,7 @@
-"""Second start of a tree: latent classes of a pilot, used if they make whole rows more likely."""
+"""Second start: also start the passes of a latent tree from latent classes of a sample of the rows.
+
+The classes replace the tree if they make whole rows more likely.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +24,33 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 CLASSES = "latent_classes"
-_GROUP = 4  # a class starts from the mean of this many rows
-_OWN = 0.5  # share of this mean in the start of the class; the rest is the mean of all rows
+_GROUP = 4  # a latent class starts near the mean of this many random rows
+# share of the mean of these rows in the start of a class; the rest is the mean of all rows
+_OWN = 0.5
 
 
 def better_start(
     model: LatentTree, records: CountBatch, seed: int = 0, numbers: Sequence[int] = ()
 ) -> LatentTree:
-    """Choose the tree from which passes start: the fit, or latent classes of a pilot of the rows.
+    """Choose the tree from which passes start: the fitted tree, or latent classes of sampled rows.
 
-    It chooses classes if held-out rows are more likely under them than under the fit, both after
-    passes. A fit compares shapes only by triples of columns, so whole rows can favour another
-    shape. If the options name another shape than latent classes, that shape stays.
+    It chooses the classes if held-out rows are more likely under them than under the fitted tree,
+    each after some passes. The fit of a tree compares shapes only by triples of columns, so whole
+    rows can favour another shape than the fit chose. If the options of the fit named a shape other
+    than latent classes, the fitted tree stays.
 
     Parameters
     ----------
     model : LatentTree
-        The fit.
+        The fitted tree.
     records : CountBatch
         Rows of the table, at least two.
     seed : int
-        Seed of the pilot and the starts.
+        Seed of the sample of rows and of the random starts.
     numbers : sequence of int
-        Increasing numbers of classes to try. The search ends at a number that makes held-out rows
-        no more likely. By default, it tries only the number of states.
+        Increasing numbers of classes to try. The search ends at the first number that does not make
+        held-out rows more likely. By default, only the number of states of the fitted tree is
+        tried.
     """
     if model.shape != CLASSES and CLASSES not in model.shape_scores:
         return model
@@ -80,7 +86,7 @@ def _logs(model: LatentTree, rows: CountBatch) -> NDArray[np.float64]:
 class _Classes:
     """Latent classes of a table: given the class of a row, its columns are independent.
 
-    table : the columns
+    table : the columns of the table and their categories
     given : (n, k) float64, probability of each category of each column in each class
     weights : (k,) float64, shares of the classes
     """
@@ -93,7 +99,7 @@ class _Classes:
     def drawn(
         cls, table: TableColumns, rows: CountBatch, number: int, rng: np.random.Generator
     ) -> _Classes:
-        """Draw classes that lie between the mean of a few rows and the mean of all rows."""
+        """Draw random classes, each between the mean of a few rows and the mean of all rows."""
         X = _known(table, rows)
         own = np.asarray(X.sum(axis=0), dtype=np.float64)[:, None]
         own /= np.maximum(_in_columns(table, own), 1.0)
@@ -102,7 +108,10 @@ class _Classes:
         return cls(table, _normed(table, _OWN * sums, own), np.full(number, 1 / number))
 
     def after(self, rows: CountBatch, passes: int) -> _Classes:
-        """Run rounds of expectation maximisation, in which `OWN_ROWS` rows are added per class."""
+        """Return the classes after some rounds of expectation maximisation.
+
+        In each round, `OWN_ROWS` rows are added to each class.
+        """
         X, found = _known(self.table, rows), self
         seen = np.asarray(X.sum(axis=0), dtype=np.float64)[:, None]
         own = seen + OWN_ROWS / len(seen)
@@ -119,7 +128,7 @@ class _Classes:
         return np.asarray(np.logaddexp.reduce(self._joint(_known(self.table, rows)), axis=1))
 
     def tree_like(self, model: LatentTree) -> LatentTree:
-        """Replace a model's tree by one hidden node of these classes between all columns."""
+        """Replace the tree of a model by one in which the classes are the parent of all columns."""
         falling, V = np.argsort(-self.weights, kind="stable"), self.table.number
         ends = pairwise(self.table.starts.tolist())
         leaves = [self.given[first:last, falling].T.copy() for first, last in ends]
@@ -142,21 +151,21 @@ class _Classes:
 
 
 def _known(table: TableColumns, rows: CountBatch) -> Any:
-    """Return a (rows, n) sparse array with 1 for each known value.
+    """Return a (rows, n) sparse array with a 1 for the category of each known value of a row.
 
-    Words that were added to the vocabulary later belong to no column, and are left out.
+    Words that were added to the vocabulary later are not categories of a column, and are left out.
     """
     return rows.to_csr()[:, : table.n_words]
 
 
 def _in_columns(table: TableColumns, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return, for each word, the sum over all categories of its column: (n, k)."""
+    """Return, for each category, the sum over all categories of the same column: (n, k)."""
     return np.repeat(np.add.reduceat(sums, table.starts[:-1], axis=0), table.sizes, axis=0)
 
 
 def _normed(
     table: TableColumns, sums: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the (n, k) distributions of categories in each column, from `sums + beside`."""
+    """Return (n, k) distributions of the categories of each column, from `sums + beside`."""
     found = sums + beside
     return np.asarray(found / _in_columns(table, found))

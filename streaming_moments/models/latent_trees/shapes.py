@@ -1,4 +1,4 @@
-"""Shapes: kinds of trees that are fitted to the same pairs and triples; the best one is chosen."""
+"""Shapes: fit trees of several kinds to the same pairs and triples of columns; choose the best."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ Counts = Mapping[Triple, NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Data to which trees are fitted.
+    """Counts to which trees of all shapes are fitted.
 
-    tables, counts : counts of pairs, and of the triples that were read
-    dependence : Chow-Liu's tree of the pairs
+    tables, counts : counts of pairs of columns, and of those triples of columns that were read
+    dependence : tree of the columns alone, fitted to the pairs by Chow and Liu's method
     latent, mixed : structure in which all inner nodes are hidden, and structure in which columns
         take the place of some hidden nodes
-    rings, nearest : triples for latent classes, and triples for the scores of shapes
-    halves : pairs and triples of each half of the rows; empty if there are no halves
+    rings, nearest : triples of columns to fit latent classes, and triples to score all shapes
+    halves : counts of pairs and triples in each half of the rows; empty if there are no halves
     """
 
     tables: PairTables
@@ -62,12 +62,12 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
-    """A tree of one shape.
+    """Fitted tree of one shape.
 
-    structure, order : the same as of `LatentTree`
-    tree : the tree of all rows
-    halves : trees of both halves, for held-out scores; empty if there are no halves
-    alike : trees of both halves with the nodes of `tree`, for error bars
+    structure, order : as in `LatentTree`
+    tree : the tree fitted to all rows
+    halves : trees fitted to each half of the rows, for held-out scores; empty if there are none
+    alike : trees fitted to each half, with the same nodes and edges as `tree`, for error bars
     """
 
     structure: Structure
@@ -77,7 +77,7 @@ class Shaped:
     alike: tuple[DirectedTree, ...]
 
     def held_out(self, measured: Measured) -> HeldOut | None:
-        """Score the columns of each half under the tree of the other half."""
+        """Score the tree of each half by how well it predicts columns in the other half."""
         if not self.halves:
             return None
         even, odd = (Triples.of(measured.nearest, counts) for _, counts in measured.halves)
@@ -85,7 +85,7 @@ class Shaped:
 
 
 def _with_hidden(measured: Measured, structure: Structure, options: Any) -> Shaped:
-    """Fit a tree with hidden nodes by the moments of the columns around each of them."""
+    """Fit a tree with hidden nodes, each by the moments of the columns around it."""
     if structure.hidden:
         require_states(measured.tables.table, options.topics)
     by_node, smoothing = around_nodes(structure, measured.counts), options.smoothing
@@ -109,8 +109,8 @@ def _mixed_tree(measured: Measured, options: Any) -> Shaped:
 def _chow_liu(measured: Measured, options: Any) -> Shaped:
     """Fit a tree of the columns themselves, without hidden nodes.
 
-    For held-out scores, the tree of each half has edges of its own. For error bars, both trees have
-    the edges of the tree of all rows.
+    Two trees are fitted to each half of the rows. For held-out scores, the edges are also chosen
+    from the half. For error bars, the edges are those of the tree of all rows.
     """
     tree = measured.dependence
     both, smoothing = [half for half, _ in measured.halves], options.smoothing
@@ -120,7 +120,10 @@ def _chow_liu(measured: Measured, options: Any) -> Shaped:
 
 
 def _latent_classes(measured: Measured, options: Any) -> Shaped:
-    """Fit one hidden node between all columns; match classes of halves to those of all rows."""
+    """Fit a tree in which one hidden node is the parent of all columns.
+
+    The classes of a fit to half of the rows are put in the order of those of all rows.
+    """
     every = (measured.tables, measured.counts), *measured.halves
     tree, *own = (
         latent_classes(tables, Triples.of(measured.rings, counts), options.topics, options.seed)
@@ -170,7 +173,7 @@ def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> st
 
 
 def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
-    """Return a tree's structure; an edge is as long as the distance of the states at its ends."""
+    """Return a tree without directions; the length of an edge is the distance of its two nodes."""
     edges = []
     marginals = tree.marginals()
     for place, parent in enumerate(tree.parents):
@@ -182,7 +185,7 @@ def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
 
 
 def _numbered_like(found: DirectedTree, whole: DirectedTree) -> DirectedTree:
-    """Reorder classes to be nearest to those of all rows."""
+    """Put the classes of `found` in the order in which they are nearest to those of `whole`."""
     own, other = (np.hstack(one.tables[1:]).T for one in (found, whole))
     order = order_like(own, other)
     leaves = (table[order] for table in found.tables[1:])

@@ -1,4 +1,4 @@
-"""Structure: the tree whose path lengths are the distances between its leaves."""
+"""Structure: tree of columns and hidden nodes, found from the distances between the columns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Structure:
-    """Unrooted tree: nodes 0 to V - 1 are the columns, mostly leaves; those from V on are hidden.
+    """Unrooted tree: nodes 0 to V - 1 are the columns, mostly leaves; nodes from V on are hidden.
 
-    leaves : V, at least 3
+    leaves : number V of columns, at least 3
     edges : both nodes and the length of each edge
 
     Examples
@@ -48,7 +48,7 @@ class Structure:
         return tuple((one, other) for one, other, _ in self.edges if min(one, other) >= self.leaves)
 
     def sides(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """Return the columns beyond each edge of a node, nearest first."""
+        """Return, for each edge of a node, the columns that lie beyond it, nearest first."""
         return tuple(self.beyond(node, beside) for beside in self.neighbours[node])
 
     def beyond(self, node: int, beside: int) -> tuple[int, ...]:
@@ -108,10 +108,10 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 
 
 def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
-    """Merge hidden nodes that are closer to each other than `shortest`, and renumber them.
+    """Merge adjacent hidden nodes with a shorter edge than `shortest`, and renumber the rest.
 
-    If `columns` is true, a column that is closer than `shortest` to a hidden node also takes its
-    place, beginning with the closest column (Choi, Tan, Anandkumar, Willsky 2011).
+    If `columns` is true, a column also takes the place of a hidden node if the edge between them is
+    shorter; the shortest edges come first (Choi, Tan, Anandkumar, Willsky 2011).
 
     Examples
     --------
@@ -142,7 +142,7 @@ def contracted(structure: Structure, shortest: float, columns: bool = False) -> 
 
 
 def splits(structure: Structure) -> frozenset[frozenset[int]]:
-    """Return, for each inner edge, the set of leaves on the side without leaf 0."""
+    """Return the set of leaves on one side of each inner edge: the side without leaf 0."""
     found = set()
     for one, other in structure.inner_edges():
         side = frozenset(structure.beyond(one, other))
@@ -152,6 +152,8 @@ def splits(structure: Structure) -> frozenset[frozenset[int]]:
 
 def robinson_foulds(one: Structure, other: Structure) -> int:
     """Count the inner edges that only one of two trees has (Robinson, Foulds 1981).
+
+    Both trees have an edge if it splits the leaves into the same two sets in both.
 
     Examples
     --------

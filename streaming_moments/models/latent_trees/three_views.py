@@ -1,4 +1,7 @@
-"""Three views: columns and weights of a mixture from three conditionally independent columns."""
+"""Three views: find the states of a hidden variable from three columns that depend on it.
+
+Given the state, the three columns are independent.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,19 @@ _LEAST_WEIGHT = 1e-8
 def three_views(
     triple: NDArray[np.float64], states: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return (c, k) columns of the first view, on the simplex, and (k,) decreasing weights.
+    """Return the (c, k) distributions of the first view in each state, and (k,) decreasing weights.
 
-    `triple` is (c, c_left, c_right) float64, the joint probabilities of three columns. The weights
-    have sum 1.
+    `triple` is (c, c_left, c_right) float64, the joint probabilities of three columns, the views.
+    The weights are the probabilities of the states.
 
-    All pairs are marginal sums of the triples, so they are counts of the same rows. Let `LR` be the
-    pairs of the other two views, `U S V'` its k leading singular triplets, `E = RL U S^-1/2` and
-    `F = RR V S^-1/2`. Then `E F' = sum_j w_j m_j m_j'`. After whitening by this matrix, the third
-    moment is orthogonal (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, section 4.1), and the columns
-    are `(E F' W + F E' W) / 2 O`.
+    The joint probabilities of two views are marginal sums of those of three, so all are from the
+    same rows. Let `LR` be those of the second and third view, `U S V'` its k leading singular
+    triplets, `E = RL U S^-1/2` and `F = RR V S^-1/2`. Then `E F' = sum_j w_j m_j m_j'`. After
+    whitening by this matrix, the third moment is orthogonal (Anandkumar, Ge, Hsu, Kakade, Telgarsky
+    2014, section 4.1), and the columns are `(E F' W + F E' W) / 2 O`.
 
-    Raises NotIdentifiable if the pairs have a rank below k, or if a state cannot be separated from
-    the others.
+    Raises NotIdentifiable if `LR` has a rank below k, or if a state cannot be separated from the
+    others.
 
     Examples
     --------
@@ -42,14 +45,14 @@ def three_views(
     first = triple.sum(axis=(1, 2))
     U, S, Vt = np.linalg.svd(triple.sum(axis=0), full_matrices=False)
     if len(S) < k or not S[k - 1] > S[0] * max(triple.shape) * np.finfo(float).eps:
-        raise NotIdentifiable(f"the pairs have rank below {k}")
+        raise NotIdentifiable(f"pairs of these columns have rank below {k}")
     B1, B2 = U[:, :k] / np.sqrt(S[:k]), Vt[:k].T / np.sqrt(S[:k])
     E, F = triple.sum(axis=2) @ B1, triple.sum(axis=1) @ B2
     values, vectors = np.linalg.eigh((E @ F.T + F @ E.T) / 2)
     order = np.argsort(-values)[:k]
     positive = int((values > values.max() * len(values) * np.finfo(float).eps).sum())
     if positive < k:
-        raise NotIdentifiable(f"the pairs have {positive} positive eigenvalues")
+        raise NotIdentifiable(f"pairs of these columns have only {positive} positive eigenvalues")
     W = vectors[:, order] / np.sqrt(values[order])
     left, right = B1 @ (W.T @ F).T, B2 @ (W.T @ E).T
     tensor = symmetrized(np.einsum("ia,ijl,jb,lc->abc", W, triple, left, right, optimize=True))

@@ -1,4 +1,4 @@
-"""Triple rounds: expectation maximisation of a tree over counts of three columns, without rows."""
+"""Triple rounds: expectation maximisation of a tree, from counts of triples of columns only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ OWN_ROWS = 1.0
 
 
 def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
-    """Improve a tree by 20 rounds over the counts of some triples, which are a sample of all."""
+    """Improve a tree by 20 rounds of expectation maximisation over counts of triples of columns."""
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))
-    # divide by the mean number of triples of a column, because its rows count in each of them
+    # each row of the table counts once in every triple of columns: divide by the mean number of
+    # triples that contain a column
     weights = weights * len(tree.node_of) / (3 * len(counts))
     for _ in range(ROUNDS):
         tree = with_tables(tree, tree.expected(rows, weights))
@@ -28,10 +29,11 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
 
 
 def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
-    """Return the tree that makes expected rows most likely, with `OWN_ROWS` added to each state.
+    """Return the tree that makes the expected counts `sums` most likely.
 
-    A table's row stays the same if no rows are expected in its state of the parent. One more row is
-    spread over all states of a node, so that no probability is 0.
+    For each state of the parent, `OWN_ROWS` rows with the marginal distribution of the node are
+    added. If no rows are expected in a state of the parent, its probabilities stay the same. In the
+    marginal distribution, `OWN_ROWS` rows are spread over all states, so that no probability is 0.
     """
     made = []
     for cells, before in zip(sums, tree.tables, strict=True):
@@ -44,7 +46,7 @@ def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> Di
 def as_rows(
     counts: Mapping[Triple, NDArray[np.float64]], n_columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return rows with three known values each, and how often each of them was counted.
+    """Return a row for each combination of three values, and how often it was counted.
 
     Examples
     --------

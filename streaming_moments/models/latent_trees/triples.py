@@ -1,7 +1,8 @@
-"""Triples: choice of triples of columns, their counts, and the counts of halves of the rows.
+"""Triples: choose triples of columns, and estimate their counts in halves of the rows.
 
-The statistics have the pairs of each half, but only the triples of all rows. This module draws the
-triples of a half and fits them to its pairs.
+The statistics have pair counts of each half of the rows, but triple counts only of all rows. So
+this module draws the triple counts of a half at random from those of all rows, and adjusts them to
+the pair counts of the half.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from streaming_moments.models.latent_trees.parameters import Triple
 from streaming_moments.models.latent_trees.triple_rounds import as_rows
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-# Limit of the cells in the tables of all triples for latent classes. There are at least as many
-# triples as columns, even if their tables have more cells.
+# Limit of the number of cells in the tables of all triples to which latent classes are fitted.
+# There are always at least as many triples as columns, even if their tables have more cells.
 _CELLS = 10_000
 _MOST_ROUNDS = 200
-_FITTED = 1e-9  # rounds end when no pair probability differs by more than this
+_FITTED = 1e-9  # rounds end if each pair probability is as near as this to the counted one
 
 
 @dataclass(frozen=True, eq=False)
 class Triples:
-    """Counts of T triples of columns, padded with zeros to C categories.
+    """Counts of values in T triples of columns, padded with zeros to C categories per column.
 
     views : (T, 3) int64, columns of each triple
     counts : (T, C, C, C) float64, number of rows with each combination of three values
@@ -39,7 +40,7 @@ class Triples:
 
     @classmethod
     def of(cls, wanted: Sequence[Triple], counts: Mapping[Triple, NDArray[np.float64]]) -> Triples:
-        """Join the counts of the `wanted` triples, padded with zeros."""
+        """Collect the counts of the `wanted` triples, padded with zeros to the same shape."""
         most = max(max(counts[one].shape) for one in wanted)
         found = np.zeros((len(wanted), most, most, most))
         for place, one in enumerate(wanted):
@@ -48,7 +49,10 @@ class Triples:
         return cls(np.array(wanted), found)
 
     def mean_log(self, tree: DirectedTree) -> float:
-        """Return the mean log-probability, in nats, of a triple's first column given the others."""
+        """Return the mean log-probability of the first column of a triple, given the other two.
+
+        It is in nats.
+        """
         counts = dict(zip(map(tuple, self.views.tolist()), self.counts, strict=True))
         rows, weights = as_rows(counts, len(tree.node_of))
         first = np.repeat(self.views[:, 0], np.count_nonzero(self.counts, axis=(1, 2, 3)))
@@ -59,7 +63,11 @@ class Triples:
 
 
 def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
-    """Return triples of neighbours in random rings, which let all columns share their classes."""
+    """Arrange all columns in random rings, and return the triples of adjacent columns.
+
+    The triples of a ring link all columns. So a class that is fitted to them means the same in all
+    columns.
+    """
     V, rng = table.number, np.random.default_rng(seed)
     most = max(V, _CELLS // max(table.sizes) ** 3)
     every = V * (V - 1) * (V - 2) // 6
@@ -72,7 +80,7 @@ def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
 
 
 def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
-    """Return a triple for each column: itself, and the two with most information about it."""
+    """Return a triple for each column: the column, and the two with most information about it."""
     told = tables.information()
     np.fill_diagonal(told, -np.inf)
     nearest = np.argsort(-told, axis=1, kind="stable")[:, :2].tolist()
@@ -84,8 +92,9 @@ def halves_of(
 ) -> tuple[dict[Triple, NDArray[np.float64]], ...]:
     """Draw triples for two halves of the rows, and fit them to the pairs of each half.
 
-    A row is in one cell of a triple, so a random half of the rows is a binomial sample of each
-    cell. The result is empty without halves, or if two columns never occur together in a half.
+    Each row falls into one cell of the table of a triple, so the counts of a random half of the
+    rows are a binomial sample of each cell. The result is empty if there are no halves, or if in a
+    half two columns never have values in the same row.
     """
     whole = Triples.of([*counts], counts)
     rounded = np.rint(whole.counts).astype(np.int64)
@@ -104,11 +113,11 @@ def halves_of(
 
 
 def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]:
-    """Change counts of triples as little as possible (in entropy) to match pair counts of rows.
+    """Change counts of triples as little as possible (in entropy), so that they match pair counts.
 
-    Iterative proportional fitting (Deming, Stephan 1940) runs until the pairs match, for at most
-    200 rounds. Samples can have pairs that are in no sampled triple; these never match completely.
-    Raises NotIdentifiable if no row has values in two of the columns.
+    Iterative proportional fitting (Deming, Stephan 1940) runs until the pair counts match, for at
+    most 200 rounds. A pair of values that is in no sampled triple never matches. Raises
+    NotIdentifiable if no row has values in both of two columns.
     """
     totals = np.maximum(triples.counts.sum(axis=(1, 2, 3), keepdims=True), 1.0)
     found = triples.counts / totals

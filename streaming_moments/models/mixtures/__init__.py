@@ -1,4 +1,4 @@
-"""Gaussian mixtures of dense vectors, and passes over vectors that raise their likelihood."""
+"""Gaussian mixtures of dense vectors, and passes over the vectors that refine such mixtures."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""GaussianMixture: components of dense vectors, each with a mean and a variance."""
+"""GaussianMixture: model of dense vectors by components, each with a mean and a variance."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import (
     Description,
     FitOptions,
@@ -46,14 +47,16 @@ from streaming_moments.models.vectors import (
     require_number,
     tensor_bytes,
 )
+from streaming_moments.plots import Axes, Figure, names_for, plot_means
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_MANY = 0.06  # warn if a larger share of the rows was clipped
-_FAR = 1e100  # rows are clipped to this many standard deviations, so that squares do not overflow
+_MANY = 0.06  # warn if a larger share of the rows was clipped to the radius of the grid
+# a row to read is clipped to this many standard deviations, so that squares do not overflow
+_FAR = 1e100
 
 
 @takes_n_topics
@@ -87,7 +90,7 @@ class MixtureOptions(FitOptions):
 
     @property
     def label(self) -> str:
-        """Label from which a model gets its name."""
+        """Label of these options, which becomes part of the name of a model."""
         return f"k{self.topics}-{self.covariance}"
 
 
@@ -98,7 +101,7 @@ class MixtureOptions(FitOptions):
 class GaussianMixture(StoredModel):
     """Components with means and variances, by decreasing weight after the fit.
 
-    Passes keep the order of the components, so their weights need not decrease.
+    Passes keep the order of the components, so after passes the weights need not decrease.
 
     Parameters
     ----------
@@ -109,24 +112,26 @@ class GaussianMixture(StoredModel):
     variances : (k, 1) or (k, d) float64
         One variance for all coordinates, or one for each.
     covariance : str
-        A name of `COVARIANCES`.
+        Which variances a component has: one of `COVARIANCES`.
     spectrum : (k - 1,) float64
-        Variance of the means along each direction of the signal, in steps of the grid or in units
-        of the noise, as in `Signal`.
+        Variance of the component means along each direction in which they differ. The unit is a
+        step of the grid or the noise, as in `Signal`.
     n_separable : int
         Number of components that the spectrum of the rows separates.
     n_missing : int
         Number of records that are not numeric.
     n_clipped : int
-        Number of rows beyond the radius, which were clipped to it.
+        Number of rows beyond the radius of the grid, which were clipped to it.
     negative : int
-        Number of variances that were estimated below a thousandth of their mean, and raised to it.
+        Number of variances whose estimate was below a thousandth of their mean, and was raised to
+        that.
     bars : (k,) float64, optional
-        Expected distance of each mean from the true one, from halves of the rows.
+        Expected distance of each mean from the true one, estimated from two halves of the rows.
     weight_bars : (k,) float64, optional
-        Standard errors of the weights, also from halves of the rows.
+        Standard errors of the weights, estimated from the two halves of the rows.
     start : str
-        "moments", or "pilot" if passes started from K-means on a pilot of the rows.
+        "moments", or "pilot" if passes started from K-means on a random sample of the rows, the
+        pilot.
     polishing : Polishing, optional
         How the model was polished, if it was.
     documents, since, until, half_life
@@ -180,7 +185,8 @@ class GaussianMixture(StoredModel):
         Raises
         ------
         NotIdentifiable
-            The statistics identify fewer components; the message says how many.
+            The statistics identify fewer components than the options ask for; the message says how
+            many.
         InvalidInput
             The covariance is "diag", but the statistics have no squares.
         """
@@ -188,7 +194,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit` does."""
+        """Fit the mixture to the statistics of all row blocks; raises the same errors as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_separable = separable(moments, options.covariance)
@@ -214,7 +220,10 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score the rows of each half under a model of the other half; raises as `fit` does."""
+        """Score the rows of each half under a model that was fitted to the other half.
+
+        Raises the same errors as `fit`.
+        """
         return fit_of_blocks(rows, "halves", cls._trial_of_blocks, options)
 
     @classmethod
@@ -246,8 +255,8 @@ class GaussianMixture(StoredModel):
         """Number of components that are not found in both halves of the rows.
 
         The mean of such a component differs between the halves by more than half of its distance to
-        the nearest other mean. The number is 0 if there are no error bars, and after passes, which
-        do not depend on the halves.
+        the nearest other mean. The number is 0 if there are no error bars, and also after passes,
+        because these do not read the halves separately.
         """
         if self.bars is None or self.polishing is not None:
             return 0
@@ -265,13 +274,13 @@ class GaussianMixture(StoredModel):
         return self.posterior(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Return the most likely component, log density and proportions of each row."""
+        """Return for each row its most likely component, its log density and its proportions."""
         densities = self.log_densities(batch.values)
         shares, logs = posteriors(densities), log_sums(densities)
         return Columns.of(topic=likeliest(shares), log_likelihood=logs, proportions=shares)
 
     def log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the (n, k) logarithms of `w_j N(x; mu_j, s_j)`.
+        """Return the (n, k) logarithms of `w_j N(x; mu_j, s_j)`, for each row x and component j.
 
         Parameters
         ----------
@@ -281,12 +290,13 @@ class GaussianMixture(StoredModel):
         Raises
         ------
         ForeignStatistics
-            The rows have another width.
+            The rows have another number of coordinates than the means.
         """
         return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        # centre the rows, because squares of rows far from the origin would lose precision
+        # subtract the mean of the mixture first, because squares of rows far from the origin would
+        # lose precision
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
         most = _FAR * np.sqrt(self.variances.min())
@@ -305,15 +315,24 @@ class GaussianMixture(StoredModel):
         return np.asarray(prior - (np.maximum(distances, 0.0) + logs.sum(axis=1)) / 2)
 
     def posterior(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return (n, k) probabilities of the components of each row; raises as `log_densities`."""
+        """Return (n, k) probabilities of the components, given each row.
+
+        Raises the same errors as `log_densities`.
+        """
         return posteriors(self.log_densities(rows))
 
     def assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the (n,) most likely component of each row; raises as `log_densities` does."""
+        """Return the (n,) index of the most likely component of each row.
+
+        Raises the same errors as `log_densities`.
+        """
         return np.asarray(self.log_densities(rows).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the (n,) logarithm of the density of each row; raises as `log_densities` does."""
+        """Return the (n,) logarithm of the density of the mixture at each row.
+
+        Raises the same errors as `log_densities`.
+        """
         return log_sums(self.log_densities(rows))
 
     @property
@@ -323,11 +342,52 @@ class GaussianMixture(StoredModel):
         return int(k * self.dimension + k - 1 + self.variances.shape[1] * (1 if tied else k))
 
     def sample(self, number: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw (number, d) rows from the mixture; return also the (number,) components."""
+        """Draw (number, d) rows from the mixture; return also the component of each row."""
         rng = np.random.default_rng(seed)
         drawn = rng.choice(self.n_topics, number, p=self.weights)
         noise = rng.normal(size=(number, self.dimension))
         return self.means[drawn] + noise * np.sqrt(self.variances[drawn]), drawn
+
+    def plot(
+        self,
+        number: int = 20,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component: means and standard deviations of its features.
+
+        Parameters
+        ----------
+        number : int
+            Largest number of features to show: those whose means differ most between components,
+            in standard deviations.
+        names : sequence of str, optional
+            Names of the d features; by default "feature" and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            `number` is below 1, the number of names differs from the features, or the figure is not
+            one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = names_for(names, self.dimension, "feature")
+        if number < 1:
+            raise InvalidInput(f"the number of features is {number}; give at least 1")
+        deviations = np.sqrt(np.broadcast_to(self.variances, self.means.shape))
+        apart = np.std(self.means, axis=0) / np.maximum(self.weights @ deviations, 1e-300)
+        shown = np.sort(np.argsort(-apart, kind="stable")[:number])
+        titles = [f"component {j} ({share:.0%})" for j, share in enumerate(self.weights)]
+        features = [called[feature] for feature in shown]
+        return plot_means(titles, features, self.means[:, shown], deviations[:, shown], figure)
 
     def described(self) -> Description:
         """Describe the weights, spreads and error bars of the components, with warnings."""
@@ -356,7 +416,8 @@ class GaussianMixture(StoredModel):
             said.append(
                 "started from K-means on a pilot of the rows, which makes the rows more likely"
             )
-        # a model that started from a pilot does not depend on the spectrum
+        # the spectrum does not limit the number of components if passes started from a pilot: do
+        # not warn then
         separable = k if self.start == PILOT else self.n_separable
         begun = len(said)
         if k > separable:
@@ -398,7 +459,7 @@ class GaussianMixture(StoredModel):
 
     @property
     def unsteady_sentence(self) -> str:
-        """Warning about components found in one half only (`n_unsteady`), with a remedy."""
+        """Warning about the `n_unsteady` components found in one half only, with a remedy."""
         return (
             f"{self.n_unsteady} of {self.n_topics} components "
             f"{'is' if self.n_unsteady == 1 else 'are'} not found in both halves of the rows, so "
@@ -408,14 +469,14 @@ class GaussianMixture(StoredModel):
 
 
 def separable(moments: VectorMoments, covariance: str) -> int:
-    """Return the number of components that the spectrum of the rows separates."""
+    """Return how many components the spectrum of the rows separates from noise."""
     return signal_directions(moments, covariance.endswith("diag")) + 1
 
 
 def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture:
     """Return a mixture of equal components at the mean of all rows.
 
-    Its fields for numbers of rows and of separable components are the same as after a fit.
+    It has the same numbers of rows and of separable components as a mixture that was fitted.
     """
     moments, totals = VectorMoments.of(statistics), statistics.totals
     grid = moments.grid
@@ -434,7 +495,7 @@ def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture
 
 
 def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (n,) logarithms of row sums, given the (n, k) logarithms of the summands.
+    """Sum each row of numbers whose logarithms `logs` (n, k) are given; return the (n,) logarithms.
 
     Examples
     --------
@@ -448,7 +509,10 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 def _bars(
     found: Components, halves: tuple[Components, Components]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return (k,) half the distances between the halves' means, and between their weights."""
+    """Return (k,) error bars of the means, and (k,) error bars of the weights.
+
+    They are half the difference between the fits to the two halves of the rows.
+    """
     orders = [matched_order(found.means, half.means) for half in halves]
     pairs = [*zip(halves, orders, strict=True)]
     even, odd = (half.means[order] for half, order in pairs)

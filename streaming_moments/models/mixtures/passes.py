@@ -1,4 +1,7 @@
-"""Passes: expectation maximisation over rows of the grid; the sums are exact in any order."""
+"""Passes: expectation maximisation of a mixture over rows that are rounded to a grid.
+
+The sums of a pass are integers, so that they are exact in any order of the rows.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,13 @@ ROW = 1 << 16
 """Number of integer units that each row divides among the components."""
 _MOST = 1 << 62
 _EXACT = 1 << 53  # integers up to this one are exact in float64
-_ROWS = 1024  # rows that are read at a time
-_ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
-_LEAST_VARIANCE = (
-    1e-3  # variances are at least this share of their mean, or of the variance of rounding
-)
-# Passes reuse stored sums only if these rules of reading have not changed.
+_ROWS = 1024  # most rows that are read at a time
+# variance that rounding of coordinates to the grid adds, in squared steps of the grid
+_ROUNDING = 1 / 12
+# No variance is below this share of the mean variance, or of the variance from rounding to the grid
+# if that is larger.
+_LEAST_VARIANCE = 1e-3
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (ROW, SUM_BITS)
 
 
@@ -32,13 +36,13 @@ RULES = (ROW, SUM_BITS)
 class ExpectedRows:
     """Expected sums of a pass over rows, in integers, so that they are exact in any order.
 
-    Counts, sums and the log-likelihood are in units of 2^-16.
+    All numbers but `rows` are in units of 2^-16.
 
     counts : (k,) int64, expected number of rows of each component
     first : (k, d) int64, sum of the rows of each component, in steps of the grid
-    squares : (k, 1) or (k, d) int64, sum of the squared norms of these rows, or of the squares of
-        each coordinate
-    log_likelihood : sum over all rows
+    squares : (k, 1) or (k, d) int64, sum of the squared norms of the rows of each component, or of
+        the squares of each coordinate
+    log_likelihood : sum of the log-likelihoods of all rows
     rows : number of rows read
     """
 
@@ -57,7 +61,7 @@ class ExpectedRows:
 
     @property
     def documents(self) -> int:
-        """Number of rows, by the name that jobs have for records of any kind."""
+        """Number of rows, under the name that jobs use for the number of records of any kind."""
         return self.rows
 
     tokens = documents
@@ -71,7 +75,7 @@ class ExpectedRows:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
-        """Restore sums from their `parts`."""
+        """Restore sums from the arrays and numbers that `parts` returned."""
         return cls(
             arrays["counts"],
             arrays["first"],
@@ -81,7 +85,10 @@ class ExpectedRows:
         )
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
-        """Add the sums of other rows to these in place; raises BoundExceeded above 2^62."""
+        """Add the sums over other rows to these in place.
+
+        Raises BoundExceeded if a sum would exceed 2^62.
+        """
         # check only the squares, because they are the largest sums and never negative
         if int(self.squares.max(initial=0)) + int(other.squares.max(initial=0)) >= _MOST:
             raise BoundExceeded(
@@ -104,7 +111,7 @@ class ExpectedRows:
 
 @dataclass(frozen=True, eq=False)
 class MixtureReader:
-    """Mixture, in the unit of the rows, prepared for reading rows that are integers of a grid.
+    """Mixture that is prepared for reading rows whose coordinates are integers of a grid.
 
     What a row adds to the sums does not depend on other rows of its batch. For this, the parameters
     are rounded so that float64 multiplies and adds them without further rounding.
@@ -126,7 +133,7 @@ class MixtureReader:
         precisions = self.grid.step**2 / self.model.variances
         means = (self.model.means - self.grid.offset) / self.grid.step
         turned = means * precisions
-        # the last two terms bound what rounding of coordinates adds to the length of a row
+        # rounding of coordinates can lengthen a row by at most the last two terms
         reach = self.grid.radius + self.grid.dimension**0.5 + 1
         with np.errstate(divide="ignore"):
             constant = np.log(self.model.weights) - (np.square(means) * precisions).sum(axis=1) / 2
@@ -142,16 +149,16 @@ class MixtureReader:
             object.__setattr__(self, name, value)
 
     def add(self, batch: VectorBatch, total: ExpectedRows) -> ExpectedRows:
-        """Add the rows of a batch to `total`; raises as `add_rows` does."""
+        """Add the rows of a batch to `total` in place; raises the same errors as `add_rows`."""
         rows, norms, _ = self.grid.quantised(batch.values)
         return self.add_rows(rows, norms, total)
 
     def add_rows(
         self, rows: NDArray[np.int16], norms: NDArray[np.int64], total: ExpectedRows
     ) -> ExpectedRows:
-        """Add (n, d) rows of the grid with their squared norms to `total` in place.
+        """Add rows, already rounded to the grid, and their squared norms to `total` in place.
 
-        Raises BoundExceeded as `ExpectedRows.add` does.
+        Raises BoundExceeded in the same cases as `ExpectedRows.add`.
         """
         for start in range(0, len(rows), self._at_a_time):
             part = slice(start, start + self._at_a_time)
@@ -179,8 +186,8 @@ class MixtureReader:
 def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> GaussianMixture:
     """Return the mixture of maximum likelihood, given the expected sums of a pass.
 
-    A component without rows keeps its mean and variance. Components keep their order, so weights
-    need not decrease.
+    A component without rows keeps its mean and variance. Components keep their order, also if their
+    weights no longer decrease.
     """
     counts = expected.counts.astype(np.float64)
     seen = counts > 0
@@ -208,7 +215,10 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
 def not_too_small(
     variances: NDArray[np.float64], counts: NDArray[np.float64], grid: Grid
 ) -> NDArray[np.float64]:
-    """Raise (k, c) variances, of `counts` rows each, to at least a thousandth of their mean."""
+    """Raise each variance to at least a thousandth of the mean variance of all components.
+
+    `counts` has the number of rows of each component, by which the mean is weighted.
+    """
     mean = float(counts @ variances.mean(axis=1) / counts.sum())
     least = _LEAST_VARIANCE * max(mean, _ROUNDING * grid.step**2)
     return np.maximum(variances, least)
@@ -262,9 +272,9 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+    """Return the shape (rows, k) of a table that takes as much memory as a pass.
 
-    A pass holds the means, the variances, and the rows that are in memory at a time.
+    A pass holds the means, the variances, and the rows that it reads at a time.
     """
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

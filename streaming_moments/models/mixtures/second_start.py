@@ -1,4 +1,7 @@
-"""Second start of a Gaussian mixture from a pilot; used if it makes the rows more likely."""
+"""Second start: also start the passes of a Gaussian mixture from K-means on a sample of the rows.
+
+The result of this start is used if it makes the rows more likely.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,24 @@ from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
 _KEPT = 3
-_CANDIDATES = 5  # the search ends if splits of this many components in succession gain too little
-_STEPS = 5  # number of passes after a split, and again after the removal of a component
-_BEFORE = 10  # number of passes before the first split
-_LEAST = -1e300  # stands for the logarithm of the density if a component has weight 0
+# the search ends if the splits of this many components, tried one after another, gain too little
+_CANDIDATES = 5
+_STEPS = 5  # number of passes after a component was split, and again after one was removed
+_BEFORE = 10  # number of passes before the first component is split
+# stands for minus infinity: the logarithm of a density if its component has weight 0
+_LEAST = -1e300
 _PASSES = 20
 # Leave out rows beyond the radius of the grid only if at least this share of rows is within it. If
 # there are more rows beyond it, they are not outliers.
 _ORDINARY = 0.97
-_FEWEST = 2.0  # components with fewer rows of the pilot are not split
-_WORTH = 4.0  # a split has to gain more nats than this over all rows; smaller gains can be noise
+_FEWEST = 2.0  # a component with fewer rows of the pilot (a sample of the rows) is not split
+# splitting a component has to raise the log-likelihood of all rows of the pilot by more nats than
+# this; smaller gains can be noise
+_WORTH = 4.0
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
-    """Return at most 8,000 of (n, d) rows, drawn at random and in random order."""
+    """Return at most 8,000 of the rows, drawn at random and in random order."""
     drawn = np.random.default_rng(seed).permutation(len(rows))
     return np.asarray(rows[drawn[: 2 * ROWS]])
 
@@ -39,24 +46,25 @@ def best_start(
 ) -> GaussianMixture:
     """Choose the mixture from which passes over all rows start.
 
-    K-means (k-means++, ten starts) runs on one half of the pilot. Passes over this half improve the
-    three results with the least distances. Between these passes, wide components are split. For
-    each split, a component that is hardly needed is removed. This goes on while it makes the half
+    The pilot is a sample of the rows. K-means (k-means++, ten starts) runs on one half of the
+    pilot. Passes over this half improve the three results whose clusters have the least squared
+    distances to their centres. Between these passes, a wide component is split, and a component
+    that is hardly needed is removed. This is repeated as long as it makes the rows of this half
     more likely.
 
-    The other half of the pilot then compares the best of these three mixtures with `model` after
-    the same passes. The best one is chosen if it gains two standard errors and a thousandth of a
-    nat per row. Otherwise `model` after these passes is chosen if it gains as much over `model`
-    itself.
+    The rows of the other half then decide. The best of the three mixtures is chosen if these rows
+    are more likely under it than under `model` after the same passes. The gain has to exceed two
+    standard errors and a thousandth of a nat per row. Otherwise `model` after these passes is
+    chosen if it gains as much over `model` itself.
 
-    Rows that the grid clips are left out if they are few. Otherwise a component of outliers would
-    make them most likely. The start has no error bars if one of its means is far from that of the
-    fit.
+    Rows that the grid clips are left out if they are few. Otherwise a mixture that spends a
+    component on outliers would make the rows most likely. The result has no error bars if one of
+    its means is far from that of `model`.
 
     Parameters
     ----------
     model : GaussianMixture, optional
-        Fit by moments; None if the moments identify fewer components.
+        Mixture that was fitted to moments; None if the moments identify fewer components.
     pilot : (m, d) array
         Rows, in random order.
     grid : Grid
@@ -89,8 +97,8 @@ def best_start(
     near = _settled(model, train, grid)
     if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
-    # use `model` after these passes if they help, because passes over all rows alone can reach
-    # another optimum
+    # passes over all rows alone can reach another optimum, so use `model` after the passes over the
+    # pilot if they help
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
         near = replace(near, polishing=None)
         if _elsewhere(near.means, model.means):
@@ -100,7 +108,7 @@ def best_start(
 
 
 def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
-    """Whether any mean moved by more than half of its distance to the nearest other mean."""
+    """Whether any mean moved by more than half of its distance to the nearest other one."""
     apart = np.linalg.norm(means[:, None] - means, axis=-1)
     np.fill_diagonal(apart, np.inf)
     moved = np.linalg.norm(means - before, axis=1)
@@ -108,17 +116,21 @@ def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Select rows that the grid does not clip; all rows if it clips many, or too few remain."""
+    """Leave out rows that the grid clips.
+
+    Returns all rows if the grid clips many of them, or if fewer than `least` would remain.
+    """
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Choose the start of passes after a stored fit, with components in the order of that fit.
+    """Choose the mixture from which passes start that polish a stored model.
 
-    It is chosen as by `best_start`, with (n, d) rows drawn from the records. Error bars belong to
-    the fit, so a start from the pilot has none.
+    It is chosen as in `best_start`, with `rows` drawn from the records. Its components have the
+    order of those of the stored model. Error bars belong to the stored model, so a start from the
+    pilot has none.
     """
     if len(rows) <= model.n_topics:
         return model
@@ -140,7 +152,11 @@ def _settled(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> Gaussian
 
 
 def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[GaussianMixture]:
-    """Return mixtures of clusters, from the runs of K-means with the least distances."""
+    """Run K-means on the rows ten times.
+
+    Returns mixtures made from the three results with the least squared distances of rows to
+    centres.
+    """
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
     for seed in range(STARTS):
@@ -152,9 +168,9 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 
 
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Split wide components of a mixture, and remove a hardly needed component for each split.
+    """Split wide components of a mixture, and for each split remove a component hardly needed.
 
-    A split that does not make the rows more likely is undone.
+    A split and a removal that do not make the rows more likely are undone.
     """
     k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
@@ -173,7 +189,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
 
 
 def _split(model: GaussianMixture, chosen: int, apart: NDArray[np.float64]) -> GaussianMixture:
-    """Split one component into two halves, on both sides of its mean."""
+    """Replace a component by two of half its weight, at its mean minus and plus `apart`."""
     halved = model.weights.copy()
     halved[chosen] /= 2
     means = np.vstack([model.means, model.means[chosen] + apart])
@@ -190,10 +206,11 @@ def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
 
 
 def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
-    """Return components that spread wider along an axis than normal rows would, and that spread.
+    """Return the components that are worth splitting, those with the largest expected gain first.
 
-    The components are ordered by the gain in likelihood from their split. A component is wide if it
-    exceeds the largest spread that noise gives the same number of rows (Marchenko and Pastur 1967).
+    Each comes with the vector that its split adds to one mean and subtracts from the other. A
+    component is worth splitting if its spread along an axis exceeds the largest spread that noise
+    gives the same number of rows (Marchenko and Pastur 1967).
     """
     shares, d = model.posterior(rows), model.dimension
     found = []
@@ -212,7 +229,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Return the component whose removal lowers the likelihood of the rows least."""
+    """Return the component without which the rows stay most likely."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))
@@ -228,7 +245,7 @@ def _of_clusters(
     blank: GaussianMixture,
     grid: Grid,
 ) -> GaussianMixture:
-    """Return the mixture of the clusters of rows, in the order of decreasing weight."""
+    """Make a mixture from the clusters of rows that K-means found, by decreasing weight."""
     k = blank.n_topics
     counts = np.bincount(labels, minlength=k).astype(np.float64)
     order = np.argsort(-counts, kind="stable")
@@ -238,7 +255,7 @@ def _of_clusters(
     spreads = np.zeros((k, squares.shape[1]))
     np.add.at(spreads, labels, squares)
     whole = squares.mean(axis=0)
-    # add the variance of all rows as one more row, because few rows do not determine a variance
+    # add one more row with the variance of all rows, because a few rows do not determine a variance
     spreads = (spreads + whole) / (counts + 1)[:, None]
     if blank.covariance.startswith("tied"):
         spreads = np.tile(whole, (k, 1))

@@ -1,1 +1,1 @@
-"""Numbers: choice of the number of topics, states or components by held-out data."""
+"""Numbers: choose the number of topics, states or components by held-out data."""

@@ -1,4 +1,4 @@
-"""NumberSearch: numbers of topics or states that were tried, with their held-out scores."""
+"""NumberSearch: the numbers of topics or states that a search tried, with their held-out scores."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.basis import Basis
 
-# Numbers of topics to try. The 1 shows whether more than one topic improves the score.
+# Numbers of topics to try. A single topic is tried to see whether more topics improve the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
-DOCUMENTS_EACH = 10  # with fewer documents than this for each topic, topics are mostly chance
+DOCUMENTS_EACH = 10  # with fewer documents per topic than this, topics mostly describe noise
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
-# The gain of one more topic is little if it is below this share of the mean gain per topic so far.
+# One more topic gains little if its gain in held-out log-likelihood is below this share of the mean
+# gain per topic so far.
 _LITTLE = 0.25
-# A state counts as found in the other half if its error is below this share of the distance to the
-# nearest other state.
+# A state counts as found in both halves of the data if its error is below this share of the
+# distance to the nearest other state.
 _AGAIN = 0.5
-# The search stops if this many numbers in succession bring no improvement.
+# A search stops if this many numbers of topics or states in succession do not improve the score.
 _WORSE = 3
-_FEW = 6  # at most this many numbers are listed one by one
+_FEW = 6  # a text lists at most this many numbers of topics or states one by one
 
 
 @dataclass(frozen=True)
 class Trial:
     """Held-out score of one number of topics or states.
 
-    held_out : log-likelihood of each half under a model of the other half
-    apart : result of `furthest_apart`, for models whose states are fitted again in each half
+    held_out : log-likelihood of each half of the data under a model fitted to the other half
+    apart : result of `furthest_apart`, if the states are fitted to each half separately
     """
 
     held_out: HeldOut
@@ -52,17 +53,17 @@ class NumberSearch:
     Parameters
     ----------
     curve : mapping
-        `HeldOut` of each number that could be fitted.
+        Held-out score, a `HeldOut`, by number of topics or states; only numbers that could be
+        fitted.
     apart : mapping
-        `Trial.apart` of each of these numbers, if known.
+        `Trial.apart` by number, where it is known.
     of : str
-        Plural noun for what is counted, such as topics.
+        What is counted, as a plural noun such as "topics".
     more : str
-        Advice how to try larger numbers; empty if unknown.
+        Advice on how to try larger numbers; empty if unknown.
     single : HeldOut, optional
-        Score of one topic, if 1 is not among the numbers of `curve`. It makes `separable`
-        independent of the smallest number that was tried: gains are compared with the mean gain
-        since one topic.
+        Score of one topic, if 1 is not among the numbers of `curve`. With it, `separable` compares
+        gains with the mean gain since one topic, whichever number was the smallest that was tried.
 
     Examples
     --------
@@ -92,7 +93,10 @@ class NumberSearch:
 
     @property
     def columns(self) -> Columns:
-        """Numbers that were tried, in increasing order, and the held-out log-likelihood of each."""
+        """Numbers of topics or states that were tried, with the held-out log-likelihood of each.
+
+        They are in increasing order.
+        """
         numbers = sorted(self.curve)
         held_out = [self.curve[number].mean for number in numbers]
         found = {self.of: Column.of_values(numbers), "held_out": Column.of_values(held_out)}
@@ -102,27 +106,29 @@ class NumberSearch:
 
     @property
     def marks(self) -> dict[str, int]:
-        """Labels of a plot, each with the number to mark: those of "auto" and of "predict"."""
+        """Numbers that "auto" and "predict" choose, by the labels that they have in a plot."""
         chosen = {"separable": self.separable, "predict best": self.predicting}
         edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
         return {
-            f"{one} {label}{', the most tried' * (one == edge)}": one
+            f"{one} {label}{', the largest number tried' * (one == edge)}": one
             for label, one in chosen.items()
             if one is not None
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the held-out log-likelihood of each number, its noise, and the numbers to choose.
+        """Draw the held-out log-likelihood of each number of topics or states.
+
+        The plot also shows the noise, and the numbers that "auto" and "predict" choose.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure of pyplot.
+            Axes to draw in; by default those of a new figure of pyplot.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes.
+            The axes with the plot.
 
         Raises
         ------
@@ -140,7 +146,7 @@ class NumberSearch:
         return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)
 
     def to_table(self) -> Table:
-        """Return an Arrow table of `columns`, with a row for each number that was tried."""
+        """Return `columns` as an Arrow table, with a row for each number that was tried."""
         return self.columns.to_table()
 
     def to_frame(self) -> DataFrame:
@@ -149,11 +155,11 @@ class NumberSearch:
 
     @property
     def separable(self) -> int | None:
-        """Number of separable states; None without scores.
+        """Number of topics or states that the data separate; None without scores.
 
-        It is the largest number whose states are all found in both halves, up to the number with
-        the best score. If trials do not compare the states of halves, it is the smallest number
-        after which one more topic gains little.
+        It is the largest number whose states are all found in both halves of the data, but at most
+        the number with the best held-out score. If the trials did not compare the states of the
+        halves, it is the smallest number after which one more topic gains little.
         """
         if not self.apart:
             return telling(self._from_one)
@@ -163,12 +169,12 @@ class NumberSearch:
 
     @property
     def _from_one(self) -> Mapping[int, HeldOut]:
-        """The curve, with the score of one topic if it is known."""
+        """The scores of `curve`, and the score of one topic if it is known."""
         return self.curve if self.single is None else {1: self.single, **self.curve}
 
     @property
     def predicting(self) -> int | None:
-        """Smallest number within the noise of the best score; None without scores."""
+        """Smallest number with a score within the noise of the best score; None without scores."""
         numbers = sorted(self.curve)
         places = likely([self.curve[number] for number in numbers])
         return numbers[places[0]] if places else None
@@ -182,7 +188,7 @@ class NumberSearch:
         return found
 
     def sentence(self, how: str = "auto") -> str:
-        """Return a sentence with the chosen number, the reason, and the gains of all numbers.
+        """Return a sentence with the chosen number, the reason for it, and all gains.
 
         It is empty without scores.
 
@@ -192,7 +198,7 @@ class NumberSearch:
         >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
         >>> print(NumberSearch(curve, of="states", more="try 5 to 10").sentence())
         chose 3 states: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 3 \
+likelihood; 5 predict best, the largest number tried (try 5 to 10); gain of each: 2 +0.4, 3 \
 +0.4, 5 +0.025
         """
         if not self.curve:
@@ -203,13 +209,13 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         return f"chose {chosen} {of}: {self.reasons(how)}{gains}"
 
     def reasons(self, how: str = "auto") -> str:
-        """Return why `found` chooses its number, as the end of a sentence."""
+        """Return the end of a sentence that says why `found` chooses its number."""
         separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
             best = "they also predict best"
         if predicting == max(self.curve):
-            best += ", the most tried" + (f" ({self.more})" if self.more else "")
+            best += ", the largest number tried" + (f" ({self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
             return f"{best}; {also} are separable"
@@ -220,7 +226,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
     @property
     def gains(self) -> str:
-        """Gain per added topic from each number that was tried to the next one, in nats.
+        """Gain in nats per added topic, of each number that was tried over the one before.
 
         Examples
         --------
@@ -235,17 +241,10 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
 
 def require_search(how: str, name: str = "how", number: bool = False) -> None:
-    """Refuse a word other than "auto" and "predict".
+    """Raise InvalidInput unless `how` is "auto" or "predict".
 
-    If `number` is true, the message says that a whole number is also allowed.
-
-    Examples
-    --------
-    >>> require_search("autto", "n_topics", number=True)
-    Traceback (most recent call last):
-        ...
-    streaming_moments.errors.InvalidInput: n_topics is 'autto'; give a whole number, "auto" or \
-"predict"
+    `name` is the name of the argument in the message. If `number` is true, the message says that a
+    whole number is also allowed.
     """
     if how not in ("auto", "predict"):
         known = 'a whole number, "auto" or "predict"' if number else '"auto" or "predict"'
@@ -253,7 +252,7 @@ def require_search(how: str, name: str = "how", number: bool = False) -> None:
 
 
 def shown_numbers(numbers: Iterable[int], of: str) -> str:
-    """Return a text that lists a few numbers of topics or states, or the range of many numbers.
+    """Return a text about some numbers of topics: a few are listed, of many the range is given.
 
     Examples
     --------
@@ -281,9 +280,9 @@ def one_of(several: str) -> str:
 def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
     """Return the largest error of a state, relative to its distance to the nearest other state.
 
-    bars : (k,) float64, half the difference of each state between the two halves
-    states : (k, n) float64, states of all records, or means of both halves
-    norm : norm of the distances
+    bars : (k,) float64, half the difference of each state between the fits to two halves
+    states : (k, n) float64, states fitted to all records, or means of those fitted to the halves
+    norm : order of the norm by which distances are measured
 
     Examples
     --------
@@ -296,7 +295,7 @@ def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm:
 def not_found_again(
     bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1
 ) -> NDArray[np.intp]:
-    """Return the indices of states that "auto" does not count as found in both halves.
+    """Return the indices of states that do not count as found in both halves of the data.
 
     Parameters are as for `furthest_apart`.
 
@@ -329,12 +328,12 @@ def searched(
     more: str = "",
     worse: int = _WORSE,
 ) -> NumberSearch:
-    """Try increasing numbers of topics or states; for "auto", then try numbers between them.
+    """Try the increasing `numbers` of topics or states; for "auto", also some between them.
 
     The search stops after `worse` numbers in succession without improvement. A number is an
-    improvement if its score is better, or if all of its states are found in both halves. "auto"
-    then halves the gaps between its choice and the neighbouring numbers until they are a twentieth
-    of its choice.
+    improvement if its held-out score is better, or if all of its states are found in both halves of
+    the data. "auto" then tries numbers midway between its choice and the numbers that were tried
+    below and above it, until these are nearer to the choice than a twentieth of it.
 
     trial_of : returns the trial of a number, or None if it cannot be fitted
     worse : stop after this many numbers in succession without improvement; 0 tries all numbers
@@ -358,7 +357,7 @@ def searched(
 
 
 def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> NumberSearch:
-    """Return the search result of trials, without the numbers that could not be fitted."""
+    """Make a search result from trials; leave out the numbers that could not be fitted."""
     known = {number: one for number, one in sorted(tried.items()) if one is not None}
     curve = {number: one.held_out for number, one in known.items()}
     apart = {number: one.apart for number, one in known.items() if one.apart is not None}
@@ -366,7 +365,10 @@ def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> Num
 
 
 def _between(tried: Mapping[int, Trial | None]) -> int | None:
-    """Return a number to try between the current choice and its neighbours, or None."""
+    """Return the next number to try: between the best one so far and the nearest ones tried.
+
+    Returns None if the gaps are small enough.
+    """
     found = search_of(tried, "").separable
     if found is None:
         return None
@@ -387,10 +389,10 @@ def searched_by_fits(
     worse: int = _WORSE,
     report: Report = unreported,
 ) -> NumberSearch:
-    """Search as `searched` does, with fits of a model to rows in memory; report each trial.
+    """Search as `searched` does, by fits of a class of models to rows in memory.
 
-    Raises NotIdentifiable if none of the numbers can be fitted. Raises InvalidInput if the
-    statistics have no halves, or if a half is empty.
+    Calls `report` after each trial. Raises NotIdentifiable if none of the numbers can be fitted,
+    and InvalidInput if the statistics have no halves, or if a half is empty.
     """
     refused: list[NotIdentifiable] = []
 
@@ -413,9 +415,10 @@ def searched_by_fits(
 
 
 def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
-    """Return the held-out score of the number of topics or states in these options.
+    """Fit the halves of the records with these options, and return the held-out score.
 
-    Raises NotIdentifiable if the statistics identify fewer. Raises InvalidInput if a half is empty.
+    Raises NotIdentifiable if the statistics identify fewer topics or states than the options ask
+    for, and InvalidInput if a half is empty.
     """
     found: Trial | None = model.trial(rows, options)
     if found is None:
@@ -429,9 +432,10 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
 def telling(curve: Mapping[int, HeldOut]) -> int | None:
     """Return the smallest number after which one more topic gains little; None for an empty curve.
 
-    "Little" means less than a quarter of the mean gain per topic since the smallest number of the
-    curve. People would name about as many topics; the number that predicts best is often several
-    times larger. Gains within the noise count as 0.
+    `curve` has the held-out score of each number of topics. "Little" means less than a quarter of
+    the mean gain per topic since the smallest number. People would name about as many topics as
+    this returns; the number that predicts best is often several times larger. Gains within the
+    noise count as 0.
 
     Examples
     --------
@@ -443,20 +447,20 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether each larger number gains only a little per added topic, compared with this one."""
+    """Whether each larger number of topics gains only a little for each additional topic."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)
 
 
 def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
-    """Return the gain per added topic from `number` to `more`; 0 if it is within the noise."""
+    """Return the gain in score per topic from `number` to `more` topics; 0 if within the noise."""
     gain, noise = curve[more].gain(curve[number])
     return gain / (more - number) if gain > noise else 0.0
 
 
 def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
-    """Return the numbers of topics that "auto" tries, as many as basis and documents support.
+    """Return the numbers of topics to try, up to the largest that basis and documents support.
 
     Examples
     --------
@@ -465,6 +469,6 @@ def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
     >>> numbers_of_topics(basis, 1000), numbers_of_topics(basis, 35)
     ((1, 2, 3, 5, 7, 10), (1, 2, 3))
     """
-    # `Basis.from_pilot` makes three columns for every two topics, and a few more
+    # `Basis.from_pilot` makes three columns for every two topics, and a few more: divide by 1.5
     most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

@@ -1,1 +1,1 @@
-"""Passes over records that polish a model: over documents, and for each family of models."""
+"""Passes over records, which polish models, and how they do so for each family of models."""

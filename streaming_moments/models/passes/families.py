@@ -1,4 +1,4 @@
-"""Passes: table of the functions with which passes polish each family of models."""
+"""Families: table of the functions by which passes polish the models of each family."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ from streaming_moments.statistics.vectors.rows import join_vectors
 
 @dataclass(frozen=True)
 class SecondStart:
-    """How a family chooses between a fit and another start for the first passes.
+    """How a family of models chooses whether passes start from a fitted model or from a sample.
 
-    better : `better(model, records, foundation, seed, settle)` returns the fit or a start from a
-        sample of the records, whichever makes the rest of the sample more likely. If `settle` is
-        true and the sample has all records, it may first bring the fit nearer to its optimum
+    better : `better(model, records, foundation, seed, settle)` returns the fitted `model`, or a
+        model that starts from a part of the sample `records`: whichever makes the other part more
+        likely. If `settle` is true and the sample has all records, it may first bring the fitted
+        model nearer to its optimum
     joined : `joined(batches)` joins the records of several batches
     """
 
@@ -63,7 +64,7 @@ class SecondStart:
     ) -> Any:
         """Return the model from which passes start.
 
-        It is `model` itself if there are no passes, or not enough records.
+        It is `model` itself if no passes are asked for, or if there are not enough records.
         """
         none = passes != AUTO and (isinstance(passes, str) or passes < 1)
         if none or records is None or records.held < _FEWEST:
@@ -71,7 +72,7 @@ class SecondStart:
         return self.better(model, records, foundation, seed, passes == AUTO)
 
 
-_FEWEST = 2  # a pilot needs at least this many records
+_FEWEST = 2  # a sample of records from which passes start needs at least this many
 
 ACCELERATED = 2
 """The first passes, at most this many, may be accelerated. Later passes never lower the likelihood.
@@ -90,25 +91,27 @@ def _after(before: Any, after: Any) -> Any:
 class Passes:
     """How passes polish the models of a family.
 
-    sums : class of the expected sums, `expected_sums.ExpectedSums`
+    sums : class of the sums of a pass, an `expected_sums.ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
-    rules : rules by which records are read; stored sums under other rules are not reused
-    shape : (rows, columns) of the tables of a model, for memory plans
+    rules : constants of the reader; a pass does not reuse sums that were stored with other
+        constants
+    shape : `shape(model)` is the (rows, columns) of a table that takes as much memory as a pass
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : "auto" stops if passes would change the model by at most this share of its error
         bars; see `settled`
-    lasting : whether "auto" compares the expected change by all later passes, not that by one pass
+    lasting : whether "auto" stops by the expected change of all later passes together, instead of
+        the change of one pass
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` returns the values whose change decides when "auto" stops
-    cut : `cut(batches)` divides the records into other batches for `reader`, which do not depend
-        on the boundaries of the given batches
+    cut : `cut(batches)` divides the records anew into batches for `reader`, which are the same
+        wherever the boundaries of the given batches are
     begun : `begun(model)` returns the model with which the first pass after a fit reads records
-    most : largest number of passes of "auto"
+    most : largest number of passes if "auto" decides
     accelerated : `accelerated(before, after)` returns the model that replaces `after` in the first
         `ACCELERATED` passes; its arguments are the models before and after a pass
-    second : another start of the first passes; None if a family has none
+    second : how to choose another start of the first passes; None if the family has no other
     """
 
     sums: type[Any]
@@ -129,11 +132,14 @@ class Passes:
     second: SecondStart | None = None
 
     def start(self, model: Any) -> Any:
-        """Return the model with which the first pass reads records."""
+        """Return the model with which the first pass reads the records.
+
+        It is `begun(model)` if no pass has polished the model before.
+        """
         return model if model.polishing is not None else self.begun(model)
 
     def number(self, passes: int | str) -> int | str:
-        """Return the largest number of passes: `most` for "auto", else `passes`."""
+        """Return the largest number of passes: `most` if `passes` is "auto", otherwise `passes`."""
         return self.most if passes == AUTO else passes
 
     def after(self, number: int, before: Any, sums: Any, foundation: Any, alpha: bool) -> Any:
@@ -142,7 +148,7 @@ class Passes:
         return self.accelerated(before, found) if number <= ACCELERATED else found
 
     def settled(self, before: Any, after: Any, earlier: Any) -> bool:
-        """Whether "auto" stops after a pass.
+        """Whether "auto" makes no more passes, because the models changed little.
 
         before, after : the models before and after this pass
         earlier : the model before the previous pass, if there was one
@@ -157,7 +163,7 @@ def _refuse_alpha(model: Any, alpha: bool) -> None:
 
 
 def _require_one(model: Any, alpha: bool) -> None:
-    """Refuse models that allow several states of a record, or several communities of a node."""
+    """Refuse alpha, and models that allow several states of a record, or communities of a node."""
     _refuse_alpha(model, alpha)
     if model.alpha0:
         raise InvalidInput(
@@ -292,11 +298,8 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def passes_of(model: type[Any]) -> Passes:
-    """Return the passes of a class of models; raise InvalidInput, with a remedy, if it has none.
+    """Return how passes polish a class of models.
 
-    Examples
-    --------
-    >>> passes_of(GaussianMixture).arrays
-    ('means', 'weights', 'variances')
+    Raises InvalidInput, with a remedy, if no passes can polish it.
     """
     return row_of(PASSES, model.name, "polish")

@@ -36,8 +36,8 @@ def polished(
 ) -> M:
     """Polish a model by passes of expectation maximisation over its records.
 
-    A pass reads each document with the current topics. It makes new topics from the expected tokens
-    of each word in each topic. The model decides how a pass finds these:
+    A pass reads each document with the current topics, and makes new topics from the expected
+    number of tokens of each word in each topic. How it finds these numbers depends on the model:
 
     - LDA uses collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth, Teh 2009). It makes at
       most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document converges.
@@ -54,9 +54,10 @@ def polished(
         so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
-        changes the topics by less than half of their error bars, after at most 20 passes. For other
-        models, it stops when all later passes together would change them by less than a twentieth
-        of the bars. For chains, this limit is a hundredth, and "auto" makes at most 100 passes.
+        changes the topics by less than half of their error bars, after at most 20 passes. For
+        models other than topics, it stops when all later passes together would change the states by
+        less than a twentieth of their error bars. For chains, this limit is a hundredth, and "auto"
+        makes at most 100 passes.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts. The step overestimates alpha, even with planted
@@ -88,10 +89,10 @@ def polished(
     """
     if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is of rows of numbers; polish it by the parameter `polish` of "
+            f"model {model.name} reads rows of numbers; polish it by the parameter `polish` of "
             "MomentGaussianMixture or MomentFactors"
         )
-    if hasattr(batches, "dtype"):  # refuse a SciPy matrix, which is not a list of batches
+    if hasattr(batches, "dtype"):  # a SciPy matrix is not a list of batches: refuse it
         require_batch(batches)
     given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
@@ -107,9 +108,9 @@ def passes_over(
     threads: int = 1,
     report: Report = unreported,
 ) -> T:
-    """Do as `polished` does, for any family, with batches of the type of its reader.
+    """Do as `polished` does, for any family of models; batches have the type that its reader takes.
 
-    Report each pass. Families of counts need no foundation.
+    Calls `report` after each pass. Models of counts need no `foundation`.
     """
     family = passes_of(type(model))
     most = family.number(passes)

@@ -1,4 +1,4 @@
-"""Polishing: passes over documents that maximise the likelihood of a model."""
+"""Polishing: passes over documents that maximise the likelihood of a topic model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from streaming_moments.statistics.expected_sums import IntegerSums, columns_of
 
 SWEEPS = 15
 PASSES = 2
-_TOLERANCE = 3e-4  # sweeps over a document end when at most this share of its tokens changes topic
-_SMOOTHING = 1e-3  # this share of M1 is mixed into the topics with which documents are read
-# Passes reuse stored sums only if these rules of reading have not changed.
+# sweeps over a document end if one moves at most this share of its tokens to other topics
+_TOLERANCE = 3e-4
+# share of the mean distribution of words that is mixed into the topics before documents are read
+_SMOOTHING = 1e-3
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)
 
 M = TypeVar("M", bound=TopicModel)
@@ -29,7 +31,7 @@ M = TypeVar("M", bound=TopicModel)
 class ExpectedCounts(IntegerSums):
     """Expected sums of a pass over documents, in integers, so that they are exact in any order.
 
-    counts : (n, k) int64, tokens of each word in each topic, in units of 2^-20 of a token
+    counts : (n, k) int64, expected tokens of each word in each topic, in units of 2^-20 of a token
     prior : (k + 1,) int64, in the same units, for the update of the prior. For LDA, these are the
         `harmonics` of `topic_reading.expected_counts`. For single topics, these are the numbers of
         documents of each topic, then of all topics
@@ -48,7 +50,7 @@ class ExpectedCounts(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Topic model or Poisson mixture prepared for reading documents."""
+    """Topic model or Poisson mixture that is prepared for reading documents."""
 
     model: TopicModel
     _topics: NDArray[np.float64] = field(init=False, repr=False)
@@ -59,8 +61,8 @@ class Reader:
     def add(self, batch: CountBatch, total: ExpectedCounts) -> ExpectedCounts:
         """Add the documents of a batch to `total` in place.
 
-        Raises ForeignStatistics for a batch of another vocabulary, and BoundExceeded as
-        `IntegerSums.counting` does.
+        Raises ForeignStatistics if the batch has another vocabulary than the model, and the errors
+        of `IntegerSums.counting`.
         """
         model = self.model
         model.require_words(batch)
@@ -89,15 +91,18 @@ class Reader:
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     """Return the model after a pass, with new topics and weights, and new alpha if requested.
 
-    A topic without tokens keeps its column. Omega, error bars and held-out likelihood stay those of
-    the fit. Passes hardly change them, and estimates by passes would be worse. For error bars,
-    halves that start with the same topics differ by only half of their errors. For Omega, the
-    second moments of inferred proportions are shrunk to those of the prior.
+    A topic without tokens keeps its column. Omega (the co-occurrence matrix of topics), error bars
+    and held-out likelihood stay those of the fit. Passes hardly change these, and estimates of them
+    by passes would be worse. Error bars would be too small: if the passes over two halves of the
+    documents start with the same topics, the results differ by only half of their errors. Omega
+    would be too near to that of the prior, because the second moments of inferred proportions are
+    drawn towards those of the prior.
     """
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha_sum):
-        changed["pair_weights"] = np.empty((0, 0))  # drop those, which belong to the old weights
+        # drop the weights of pairs of topics, because they belong to the old weights of topics
+        changed["pair_weights"] = np.empty((0, 0))
     prior = expected.prior.astype(np.float64)
     if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
@@ -113,7 +118,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:
-    """Raise InvalidInput if alpha is to be learned for single topics."""
+    """Raise InvalidInput if alpha is to be learned for a model with one topic per document."""
     if alpha and not model.alpha_sum:
         raise InvalidInput(
             "a model with one topic per document has no alpha to learn; leave alpha out, or fit "

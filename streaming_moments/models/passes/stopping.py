@@ -1,4 +1,4 @@
-"""Stopping: "auto" ends after a pass when further passes would change the model little."""
+"""Stopping: decide after a pass whether "auto" stops, because the model would change little."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ of its error bars.
 MOST_PASSES = 20
 """Largest number of passes of "auto"."""
 MOST_OF_CHAINS = 100
-# "auto" stops when the model changes by at most this share of its error bars. The share is large
-# for documents, because topics are nearest to planted topics after one or two passes. Other models
-# are nearest after convergence. The share is smallest for chains, because Baum-Welch makes many
-# passes with small changes.
+# "auto" stops if the model changes by at most this share of its error bars. The share is large for
+# topics of documents, because topics are nearest to planted topics after one or two passes. Other
+# models are nearest to planted ones after convergence. The share is smallest for chains, because
+# Baum-Welch makes many passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
-_MOVED = 0.01  # without error bars, "auto" stops only at a change of at most this
-# For a model without error bars, the limit is the same as with bars of this size, but at most
-# `_MOVED`.
+_MOVED = 0.01  # if a model has no error bars, "auto" stops only if the change is at most this
+# A model without error bars is treated as if each bar had this length, but the limit that follows
+# for its change is at most `_MOVED`.
 _AS_BARS = 0.1
 
 
@@ -30,14 +30,15 @@ def settled(
     share: float,
     earlier: States | Clusters | None = None,
 ) -> bool:
-    """Whether a pass changed states by at most this share of their error bars on average.
+    """Whether a pass changed states by at most `share` of their error bars, on average.
 
-    `earlier` are the states before the previous pass. If they are given, the sum of the changes by
-    all later passes is compared. It assumes that each change is a constant share of the last one.
+    `earlier` are the states before the previous pass. If they are given, what counts is the
+    expected sum of the changes by all later passes. It assumes that each change is smaller than the
+    one before by the same factor.
 
-    Without bars, the limit is this share of a tenth, but at most a hundredth. Its unit is an L1
-    distance of 1 for distributions, and the spread of a cluster for clusters. Wide bars of clusters
-    do not raise this limit.
+    If the states have no error bars, bars of 0.1 are assumed, but the limit is at most 0.01. For
+    distributions, these numbers are L1 distances; for clusters, they are multiples of the spread of
+    the cluster. For clusters, this limit also holds if there are wide error bars.
 
     Examples
     --------
@@ -60,8 +61,8 @@ def settled(
     unknown = min(_MOVED, share * _AS_BARS) * unit
     limit = unknown if new.bars is None else share * new.bars
     if isinstance(new, Clusters):
-        # Do not let wide bars raise the limit. A fit that missed clusters has wide bars, and passes
-        # would stop while they still change the model much.
+        # A fit that missed clusters has wide error bars. If these raised the limit, passes would
+        # stop while they still change the model much.
         limit = np.minimum(limit, unknown)
     bound = float(limit.mean())
     left = _moved(old, new)
@@ -75,7 +76,10 @@ def settled(
 
 
 def _moved(old: States | Clusters, new: States | Clusters) -> float:
-    """Return the mean distance of old and new states: L1 of distributions, Euclidean of means."""
+    """Return the mean distance between old and new states.
+
+    The distance is L1 for distributions, and Euclidean for the means of clusters.
+    """
     if isinstance(old, Clusters) and isinstance(new, Clusters):
         return float(np.linalg.norm(new.means - old.means, axis=1).mean())
     assert isinstance(old, States)

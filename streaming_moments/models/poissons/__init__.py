@@ -1,1 +1,1 @@
-"""Models of Poisson counts on statistics of topics: mixtures and independent intensities."""
+"""Models of Poisson counts, which are fitted to the same statistics as topic models."""

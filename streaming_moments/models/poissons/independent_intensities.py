@@ -1,4 +1,7 @@
-"""Independent intensities: Gamma-Poisson counts, or discrete independent component analysis."""
+"""Independent intensities: topics whose intensities in a document are independent.
+
+This is the Gamma-Poisson model, or discrete independent component analysis.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,14 @@ from streaming_moments.statistics.row_block import interleaved
 
 @dataclass(frozen=True)
 class Cumulants(PerDocument):
-    """Cumulants of the counts instead of moments (Podosinnikova, Bach, Lacoste-Julien 2015).
+    """Cumulants of word counts, in place of moments (Podosinnikova, Bach, Lacoste-Julien 2015).
 
         A = M2 - M1 M1'
         T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
 
-    with M1, M2, M3 means over documents. Cumulants of independent sources are additive. `alpha0` is
-    the value for which LDA has the same A up to a factor.
+    where M1, M2, M3 are means over documents of the counts of words, pairs and triples. The
+    cumulants of a sum of independent variables are the sums of theirs. `alpha0` is the value for
+    which LDA has the same A up to a factor.
     """
 
     alpha0: float = 0.0
@@ -51,7 +55,7 @@ class Cumulants(PerDocument):
         return 1.0
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """Return the third cumulant T."""
+        """Return the third cumulant T; `raw` holds M3."""
         raw -= crossed()
         raw += cubes(2.0)
         return raw
@@ -70,16 +74,16 @@ class IndependentIntensities(TopicModel):
     """Topics with independent intensities: `h_j ~ Gamma(shape c_j, rate b_j)`, `x ~ Poisson(D h)`.
 
     If all rates are equal, this is LDA with `alpha = c`, and document lengths have a negative
-    binomial distribution of shape alpha0. A fit needs no alpha0, because the lengths imply it. The
-    implied value is correct only if lengths have this distribution. So `described` shows it, and
-    a fit refuses impossible values. `weights` are shares of the words.
+    binomial distribution with shape alpha0. So a fit computes alpha0 from the lengths. The result
+    is correct only if lengths have this distribution. Therefore `described` shows it, and a fit
+    refuses impossible values. `weights` are shares of the words.
 
     Parameters
     ----------
     shapes : (k,) float64
         c, the shapes of the Gamma distributions.
     rates : (k,) float64
-        b, their rates; a document has `c / b` words of a topic on average.
+        b, the rates of the Gamma distributions; a document has `c / b` words of a topic on average.
     variances : (k,) float64
         Variances of the intensities, from second moments; `c / b^2` if the model is correct.
 
@@ -121,8 +125,8 @@ class IndependentIntensities(TopicModel):
         Raises
         ------
         NotIdentifiable
-            The lengths imply an alpha0 that is not above 0, or above the limit. Other errors are
-            those of `fit_by`.
+            The document lengths imply an alpha0 of 0 or below, or above the option `max_alpha0`.
+            Other errors are those of `fit_by`.
         """
         require_pooled(rows.lengths.whole)
         implied = implied_alpha0(rows.lengths.whole)
@@ -136,7 +140,7 @@ class IndependentIntensities(TopicModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics that averages two estimates of each topic."""
+        """Return the bytes that a fit needs; it averages two estimates of each topic."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -149,11 +153,12 @@ class IndependentIntensities(TopicModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """Make the model from the rows of all blocks, which hold two estimates of each topic.
+        """Make the model from two estimates of each topic, which the parts of all blocks hold.
 
         A column of the estimate from the third cumulant sums to `2 / b_j`. A column of the estimate
         from the second cumulant sums to the standard deviation of h_j. The shapes are
-        `c_j = (o_j . u)^2`. Topics are the mean of both estimates.
+        `c_j = (o_j . u)^2`, where o_j is the whitened direction of topic j and u is the whitened
+        mean of the counts. Topics are the means of both estimates.
         """
         rows = interleaved([rows for rows, _ in parts])
         scales, deviations = np.hsplit(rows.sum(axis=0), 2)
@@ -172,11 +177,11 @@ class IndependentIntensities(TopicModel):
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """(k,) the shapes, which are the Dirichlet parameters if all rates are equal."""
+        """The (k,) shapes; they are the Dirichlet parameters alpha if all rates are equal."""
         return self.shapes
 
     def described(self) -> Description:
-        """Describe the model, with the implied alpha0 and the ratio of two variance estimates."""
+        """Describe the model, with the implied alpha0 and a ratio of two variance estimates."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(
@@ -232,7 +237,8 @@ class IndependentIntensities(TopicModel):
 def implied_alpha0(lengths: DocumentLengths) -> float:
     """Return the alpha0 of the LDA with the same second moment: `r / (1 - r)`, `r = C1^2 / (N C2)`.
 
-    It is infinite for Poisson lengths, and negative for lengths that vary less than these.
+    It is infinite for Poisson lengths, and negative for lengths that vary less than Poisson
+    lengths.
 
     Examples
     --------

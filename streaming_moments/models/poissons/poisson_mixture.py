@@ -1,4 +1,4 @@
-"""Mixture of independent Poisson counts: each component has its own rates of words."""
+"""Mixture of independent Poisson counts: each component has a rate for every word."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class PoissonMixture(TopicModel):
     """Components with a rate for every word; document lengths help to separate them.
 
     The word counts of a document of component j are independent, `x_i ~ Poisson(r_ij)`. So over
-    documents of any length, `E[x_i x_l] = sum_j w_j r_ij r_lj` for distinct positions, and the same
-    holds for three positions. This is a mixture whose columns are the rates.
+    documents of any length, `E[x_i x_l] = sum_j w_j r_ij r_lj` for pairs of distinct tokens, and
+    the same holds for triples of tokens. These are the moments of a mixture whose columns are the
+    rates.
 
-    `raw_topics` are the estimated rates, and `topics` the same columns scaled to sum 1. `weights`
-    are shares of the documents, not of the words.
+    `raw_topics` are the estimated rates, and `topics` are the same columns scaled to sum 1.
+    `weights` are shares of the documents, not of the words.
 
     Examples
     --------
@@ -48,12 +49,15 @@ class PoissonMixture(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit the mixture to statistics; `options` are `FitOptions`, and errors as for `fit_by`."""
+        """Fit the mixture to statistics; `options` are `FitOptions`.
+
+        Raises the same errors as `fit_by`.
+        """
         return cls.of_form(rows, PerDocument(), options)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics by the third moment."""
+        """Return the bytes that a fit needs: as many as a fit of topics to the third moment."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
@@ -63,7 +67,7 @@ class PoissonMixture(TopicModel):
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """(n, k) rate of each word in each component: its topic times its mean document length."""
+        """(n, k) rates of words: topics times the mean document lengths of their components."""
         return self.topics * self.lengths
 
     def described(self) -> Description:
@@ -71,7 +75,8 @@ class PoissonMixture(TopicModel):
         return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        # Add the logarithm of Poisson probabilities. The rate of a word in a component is its topic
-        # times the mean length.
+        # Add the logarithm of the Poisson probability of the counts. The rate of a word in a
+        # component is its probability in the topic, times the mean document length of the
+        # component.
         spread = super()._log_posterior(batch, smoothing)
         return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

@@ -1,4 +1,4 @@
-"""Reading of documents by topics: proportions, and the counts that passes expect."""
+"""Reading of documents with given topics: infers their proportions and expected counts."""
 
 from streaming_moments.lazy_imports import attach
 

@@ -15,34 +15,40 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 
-# To compare sums of alpha, at most this many documents are drawn, with about this many tokens.
+# To choose a sum of alpha, at most `_DRAWN` documents are drawn, with about `_DRAWN_TOKENS` tokens
+# together.
 _DRAWN, _DRAWN_TOKENS = 2000, 5000
 _LEAST_DRAWN = 50
 _RISE = 2**0.5
 _MOST_RISES = 10
 _SWEEPS = 100
 _LEAST_PRIOR = (
-    1e-6  # Dirichlet parameter of a topic without weight; with 0 no proportions can be drawn
+    # least Dirichlet parameter: a topic without weight gets it, because proportions cannot be drawn
+    # with a parameter of 0
+    1e-6
 )
 
 
 def log_posteriors(
     batch: CountBatch, topics: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
+    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`.
+
+    Here x are the word counts of a document, m are the topics and omega their weights.
+    """
     with np.errstate(divide="ignore"):
         prior = np.log(weights)
     return np.asarray(prior + batch.to_csr() @ np.log(topics), dtype=np.float64)
 
 
 def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (documents, k) probabilities, given logarithms up to a constant for each document."""
+    """Turn (documents, k) log-probabilities into probabilities that sum to 1 in each row."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
 def said_by_words(proportions: NDArray[np.float64], lengths: NDArray[np.int64]) -> Columns:
-    """Return columns about records of words: number of known words, topic, proportions.
+    """Return columns with the number of known words, main topic and proportions of each record.
 
     A record without known words has no topic.
     """
@@ -60,7 +66,7 @@ def inferred_proportions(
     seed: int | None,
     iterations: int,
 ) -> NDArray[np.float64]:
-    """Infer (documents, k) proportions under the Dirichlet of `alpha0 * weights`, by `method`."""
+    """Infer (documents, k) topic proportions; their prior is Dirichlet with `alpha0 * weights`."""
     if method == "fixed-point":
         found = np.empty((batch.documents, weights.size))
         topic_reading.proportions(
@@ -84,15 +90,16 @@ def sampled_proportions(
 ) -> NDArray[np.float64]:
     """Sample proportions by collapsed Gibbs sampling with fixed topics, vectorised over documents.
 
-    `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`. Documents are independent
-    given the topics, so the t-th tokens of all documents are sampled together.
+    The topic z of a token of word w is drawn from `P(z = j) ~ m_wj (alpha_j + N_j)`, where N_j is
+    the number of other tokens of the document in topic j. Documents are independent given the
+    topics, so the t-th tokens of all documents are sampled together.
     """
     order = np.argsort(-batch.lengths, kind="stable")
     lengths = batch.lengths[order]
     k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
-    # Documents are sorted by decreasing length, so documents with at least t tokens come first. The
-    # t-th tokens of all documents are contiguous, and follow the (t-1)-th tokens. So `state` needs
-    # only one cell for each token.
+    # Documents are sorted by decreasing length, so documents with at least t tokens come first.
+    # `state` has the topic of each token: first the first tokens of all documents, then their
+    # second tokens, and so on. So it needs only one cell for each token.
     active = np.searchsorted(-lengths, -np.arange(longest), side="left")
     starts = np.concatenate([[0], np.cumsum(active)])
     tokens = np.empty(starts[-1], dtype=np.int32)
@@ -125,13 +132,14 @@ def completing_alpha(
 ) -> float:
     """Return the sum of alpha with which one half of a document best predicts the other half.
 
-    The proportions of a half are inferred by the fixed point. It is the mode of their logarithms,
-    and if a document has few words, the mode is more certain than the mean. So short documents need
-    a larger sum than `alpha`, and long documents need `alpha`.
+    The proportions of a half are inferred by fixed point iteration, which finds the mode of the
+    logarithms of the proportions. For a document with few words, this mode is nearer to a single
+    topic than the mean is. So short documents need a larger sum of alpha than `alpha`, and long
+    documents need `alpha` itself.
 
-    The search draws documents of these lengths from (n, k) positive topics with the sum `alpha`. It
-    multiplies the sum by the root of 2 while that gains more than twice the standard error over
-    documents. The result has two digits.
+    The search draws documents of the given `lengths` from (n, k) positive topics with the sum of
+    alpha `alpha`. It multiplies the sum by the root of 2 as long as halves then predict better, by
+    more than twice the standard error over documents. The result has two digits.
     """
     sizes = _typical_lengths(lengths)
     if weights.size == 1 or not sizes.size:
@@ -162,7 +170,10 @@ def completing_alpha(
 
 
 def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
-    """Return evenly spaced quantiles of the lengths above one token; empty without such lengths."""
+    """Return evenly spaced quantiles of the document lengths above one token.
+
+    Returns an empty array if no document has more than one token.
+    """
     parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
     values = np.concatenate([part.lengths for _, part in parts])
     documents = np.concatenate([weight * part.documents for weight, part in parts])
@@ -184,7 +195,10 @@ def _drawn_tokens(
     lengths: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw documents with these proportions and lengths; return document and word of each token."""
+    """Draw documents with these proportions and lengths.
+
+    Returns the document and the word of each token.
+    """
     k = topics.shape[1]
     of_topics = rng.multinomial(lengths, proportions)
     documents = [np.repeat(np.arange(lengths.size), counts) for counts in of_topics.T]

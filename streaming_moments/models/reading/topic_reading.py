@@ -9,7 +9,7 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 
 LANES = 8
-TOKEN = 1 << 20  # units of `expected_counts` for one token
+TOKEN = 1 << 20  # number of integer units in a token, in the sums of `expected_counts`
 
 
 def proportions(
@@ -22,11 +22,12 @@ def proportions(
     iterations: int,
     thetas: NDArray[np.float64],
 ) -> None:
-    """Infer proportions in place, to 1e-8.
+    """Infer the topic proportions of documents in place in `thetas`, to 1e-8.
 
-    They are the fixed point of
-    `theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`, the limit of sweeps
-    of `_read` that do not leave out the token itself.
+    The proportions theta of a document are the fixed point of
+    `theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`,
+    where x are its counts, c is its number of tokens, m are the topics and w their weights. This is
+    the limit of sweeps of `_read` if its argument `own` is 0.
     """
     _proportions(
         read_only(indptr),
@@ -80,19 +81,21 @@ def expected_counts(
     totals: NDArray[np.int64],
     harmonics: NDArray[np.int64],
 ) -> None:
-    """Add expected tokens of each word in each topic, by collapsed variational Bayes (CVB0).
+    """Add the expected tokens of each word in each topic, by collapsed variational Bayes (CVB0).
 
     indptr, words, counts : arrays of a `CountBatch`
     topics, alpha : (n, k) float64 and (k,) float64, all positive
-    sweeps : largest number of sweeps for a document; they end earlier when its tokens in each topic
-        change by at most the share `tolerance` of all its tokens
-    totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; the values of a
-        document depend only on it and the model, so sums have the same bits in any order
+    sweeps : largest number of sweeps for a document; they end earlier if one changes the tokens in
+        each topic by at most the share `tolerance` of all tokens of the document
+    totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; what is added for
+        a document depends on no other document, so sums have the same bits in any order
     harmonics : (k + 1,) int64, to which the kernel adds, in the same units:
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
-        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
+        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`; document d has N_dj tokens of topic j and c_d
+        tokens in all, and psi is linear between whole numbers of tokens
     """
-    # use `cumsum`, which adds one number after another, as the kernels do; `sum` adds pairwise
+    # add with `cumsum`, in the same order as the kernels do; `sum` would add pairwise and round
+    # otherwise
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),
@@ -135,8 +138,8 @@ def _expected_counts(
             for j in range(k):
                 totals[words[entry], j] += np.int64(shares[entry - first, j] * unit + 0.5)
         for j in range(k + 1):
-            # Row j < k is for topic j, with its alpha and its N. The last row is for all topics
-            # together, with alpha0 and the tokens.
+            # Entry j < k is for topic j, with its alpha and its number of tokens. The last entry is
+            # for all topics together, with alpha0 and all tokens.
             alpha, tokens = alpha0, total
             if j < k:
                 alpha, tokens = prior[j], room[0, j] - prior[j]
@@ -150,9 +153,9 @@ def _expected_counts(
 def _rooms(
     indptr: NDArray[np.int64], topics: NDArray[np.float64], alpha: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Pad topics and prior with zeros to a multiple of the lanes, and make work space for `_read`.
+    """Pad topics and prior with zeros to a multiple of `LANES`, and make work space for `_read`.
 
-    The work space holds the shares of the entries of one document, and three more rows.
+    The work space holds the shares of topics in each word of one document, and three more rows.
     """
     k = alpha.size
     wide = -(-k // LANES) * LANES
@@ -191,10 +194,12 @@ def _read(
     shares: NDArray[np.float64],
     room: NDArray[np.float64],
 ) -> float:
-    """Sweep over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, with the newest N.
+    """Sweep over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`.
 
-    Returns the number of tokens. Leaves alpha + N in the first row of the work space, and r in
-    `shares`. Sums use lanes in a fixed order, so that all processors give the same numbers.
+    r_ij is the share of topic j in a token of word i, and N_j the tokens in topic j, updated after
+    every word. If `own` is 1, a token leaves itself out. Returns the number of tokens. Leaves alpha
+    + N in the first row of `room`, and r in `shares`. Sums use lanes in a fixed order, so that all
+    processors give the same numbers.
     """
     base, before, fresh = room[0], room[1], room[2]
     total = 0.0

@@ -1,4 +1,7 @@
-"""Hidden states of three views: mixtures of records, and code shared with windows of chains."""
+"""Hidden states of records with three views.
+
+Some of the code is shared with chains, whose windows of three symbols are such records.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Sweeps over the rows of three views: find columns of hidden states, and error bars by halves."""
+"""Columns: find the distributions of hidden states over words of a view, with error bars.
+
+This takes three sweeps over the rows of the statistics of three views.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,9 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 class ViewColumns:
     """Hidden states as distributions over the words of the rows view.
 
-    found : columns and weights of the states
+    found : distributions and weights of the states
     spectrum : (k,) float64, singular values of the pair counts of the two other views
-    turned : number of states whose estimated columns are mostly negative, a sign of little evidence
+    turned : number of states whose estimates are mostly negative, because there is little evidence
     documents, n_missing : number of counted records, and number of those that lack a view
     """
 
@@ -50,7 +53,7 @@ class ViewColumns:
 def view_columns(
     rows: Rows, sketches: tuple[Basis, Basis], k: int, alpha0: float = 0.0
 ) -> ViewColumns:
-    """Find the columns and weights of k states, in three sweeps over all rows.
+    """Find the distributions of k states over words, and their weights, in three sweeps.
 
     Raises NotIdentifiable if the statistics identify fewer states; the message says how many.
     """
@@ -75,24 +78,24 @@ def number_of_records(rows: Rows) -> tuple[int, int]:
 
 
 def said_of_turned(turned: int) -> str:
-    """Return a warning about states with negative estimates."""
+    """Return a warning that `turned` states have negative estimates."""
     which = agreeing(turned, "state has", "states have")
     return f"{which} negative estimates and little evidence: ask for fewer"
 
 
 def half_rows(rows: Rows, odd: bool) -> Rows:
-    """Return the rows of the statistics of one half of the records."""
+    """Return rows that hold the statistics of the even or the odd half of the records."""
     return rows.prepared("halves", partial(_half, odd=odd), halves=True)
 
 
 def half_bars(
     columns: NDArray[np.float64], fit_half: Callable[[bool], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return (k,) expected L1 errors of the columns, and (n, k) standard errors of their entries.
+    """Return (k,) expected L1 errors of states, and (n, k) standard errors of their probabilities.
 
-    Each half of the records is fitted separately, and its columns are matched with `columns`. Half
-    the difference between the halves estimates the error of a fit to all records. Returns None if a
-    half identifies fewer states.
+    `columns` are the states of a fit to all records. Each half of the records is fitted separately,
+    and its states are matched with `columns`. Half the difference between the halves estimates the
+    error of a fit to all records. Returns None if a half identifies fewer states.
     """
     try:
         halves = [like(fit_half(odd), columns) for odd in (False, True)]
@@ -103,7 +106,7 @@ def half_bars(
 
 
 def like(columns: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Reorder columns so that they are nearest to others, by L1.
+    """Reorder the columns so that each is near to the same column of `others`, by L1 distance.
 
     Examples
     --------
@@ -131,7 +134,8 @@ def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.f
 
 
 def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
-    # if a view has fewer words than there are blocks, its last blocks have no rows
+    # `interleaved` also joins blocks without rows: if a view has fewer words than there are blocks,
+    # its last blocks have none
     return whiten_row_view(interleaved(parts), sides)
 
 

@@ -1,4 +1,7 @@
-"""Starts of expectation maximisation on triples: spectral and random ones, in one race."""
+"""Starts: run expectation maximisation on triples from several starts; the best ones continue.
+
+Starts are given (from moments) or random.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,17 @@ import numpy as np
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
-FEWEST, MOST = 3, 24  # fewest and most random starts, besides the spectral ones
-# The number of random starts is limited so that starts times triples times states times rounds is
-# at most this; 10^8 take about a second.
+FEWEST, MOST = 3, 24  # lower and upper limit of the number of random starts
+# The number of random starts is limited: multiplied by the numbers of triples, states and rounds,
+# it is at most this. These rounds take about a second.
 _WORK = 1e8
-# Largest number of steps of all rounds of all starts, which take about two thirds of a second. Fits
-# of halves may take a third of these steps.
+# Largest number of elementary steps in all rounds of all starts; they take about two thirds of a
+# second. A fit to half of the records may take a third of these steps.
 _MOST_WORK = 1.5e9
-# Stages of the race: in each stage, one of this many starts continues, for this multiple of the
-# rounds.
+# Stages of the search, as pairs (n, multiple): the best of every n starts continue, with `rounds`
+# times this multiple of rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
-# Factor by which steps get longer from round to round.
+# The step length of a round is the one of the round before times this factor.
 _GROWTH = 1.2
 
 
@@ -32,12 +35,16 @@ def likelier(
     drawn: bool = True,
     usual: int | None = None,
 ) -> tuple[AnyHidden, float, int]:
-    """Run rounds from given and random starts; return the best, its nats per triple, and `rounds`.
+    """Run rounds from given and random starts; return the best result.
 
-    All starts make half of `rounds`. The best quarter of the starts then makes `rounds` more, and
-    the best twelfth twice as many more. There are 24 random starts, but fewer for large tables, and
-    none if `drawn` is false. If the `usual` rounds would take over a second, judged by the numbers
-    of triples and states, all rounds are reduced in proportion.
+    Every start is run for half of `rounds`. The best quarter of the results is then run for
+    `rounds` more, and the best twelfth for twice as many more. There are 24 random starts, but
+    fewer for large tables, and none if `drawn` is false. If the `usual` number of rounds would take
+    over a second, judged by the numbers of triples and states, all numbers of rounds are reduced in
+    proportion.
+
+    Returns the result, its mean log-likelihood of a triple in nats, and `rounds` after this
+    reduction.
     """
     rng = np.random.default_rng(seed)
     k = given[0].tables[0].shape[1]

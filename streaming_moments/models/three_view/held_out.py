@@ -1,4 +1,4 @@
-"""Held-out triples: log-likelihood of the triples of each half under a model of the other half."""
+"""Held-out triples: score a model of each half of the records by triples of the other half."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.three_view.columns import half_rows, like
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# This share of the probability is spread over all triples, so that no triple is impossible.
+# Spread this share of the probability over all triples, so that none has probability 0.
 _SPREAD = 1e-3
 
 
 def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
-    """Score the triples, or windows, of each half under a model of the other half.
+    """Fit a model to each half of the records, and score it by triples of the other half.
 
-    Raises NotIdentifiable if a half identifies fewer states. Raises InvalidInput as
-    `require_comparable` does, or if a half of the records has no triple.
+    For chains, windows of three symbols take the place of triples. Raises NotIdentifiable if a half
+    identifies fewer states than the options ask for. Raises InvalidInput if a half of the records
+    has no triple, and as `require_comparable` does.
 
     rows : `ViewStatistics` with identity sketches, which hold the table of triples
-    model : class of mixtures of views or of hidden Markov models
+    model : class of models to fit, of mixtures of views or of hidden Markov models
     """
     require_comparable(rows.foundation)
     scores, tables = [], []
@@ -66,7 +67,7 @@ def require_comparable(foundation: Any) -> None:
 
 
 def dirichlet_triples(weights: NDArray[np.float64], alpha0: float) -> NDArray[np.float64]:
-    """Return the (k, k, k) probabilities of the states of three tokens of a record.
+    """Return the (k, k, k) probabilities that three tokens of a record come from given states.
 
     Examples
     --------
@@ -87,9 +88,9 @@ def dirichlet_triples(weights: NDArray[np.float64], alpha0: float) -> NDArray[np
 def triple_chances(
     views: Sequence[NDArray[np.float64]], weights: NDArray[np.float64], alpha0: float = 0.0
 ) -> NDArray[np.float64]:
-    """Return the (m, l, r) probabilities of triples, given the columns of the three views.
+    """Return the (m, l, r) probabilities of all triples of words, one word of each view.
 
-    The columns are (m, k), (l, k) and (r, k).
+    `views` are the distributions of words in each state, of shapes (m, k), (l, k) and (r, k).
     """
     if not alpha0:
         found = np.einsum("mj,lj,rj->mlr", views[0] * weights, *views[1:], optimize=True)
@@ -100,7 +101,7 @@ def triple_chances(
 
 
 def _scored(statistics: ViewStatistics, model: Any) -> tuple[float, int]:
-    """Return the log-likelihood of the triples of a block, and their number."""
+    """Return the log-likelihood of all triples of a block, and the number of these triples."""
     counts = statistics.sums[TRIPLES][:, 1:, 1:]
     views, weights, alpha0 = model.triple_views
     own = views[0][statistics.block.rows]

@@ -1,4 +1,4 @@
-"""Expectation maximisation of a mixture of three views on its triples."""
+"""Expectation maximisation of a mixture of three views, on the counted table of triples."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
-# Largest number of cells of a table of triples: 128 words in each view.
+# Largest number of cells of a table of triples for which rounds are made: 128 words in each view.
 _MOST_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Parameters of a mixture of three views, fitted to triples; implements `Hidden`.
+    """Parameters of a mixture of three views in rounds on triples; implements `Hidden`.
 
-    rows, left, right : (n, k) float64, columns on the simplex: words of each view in each state
+    rows, left, right : (n, k) float64, distribution of the words of each view in each state
     weights : (k,) float64, shares of the states
     """
 
@@ -43,20 +43,23 @@ class Mixture:
 
     @classmethod
     def blank(cls, table: NDArray[np.int64], k: int) -> Mixture:
-        """Make k equal states with the word shares of a table (middle, left, right) of counts."""
+        """Make k equal states, in which words have the same shares as in a table of triples.
+
+        The axes of the table are the words of the middle, left and right view.
+        """
         sums = (table.sum(axis=others) for others in ((1, 2), (0, 2), (0, 1)))
         rows, left, right = (np.tile((own / own.sum())[:, None], k) for own in sums)
         return cls(rows, left, right, np.full(k, 1 / k))
 
     def drawn(self, rng: np.random.Generator) -> Mixture:
-        """Draw random parameters of the same shapes."""
+        """Draw random parameters of the same shapes as these."""
         k = self.weights.size
         views = self.rows, self.left, self.right
         rows, left, right = (rng.dirichlet(np.ones(len(one)), k).T for one in views)
         return Mixture(rows, left, right, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Mixture, float]:
-        """Return the mixture after a round, and the nats per triple of the mixture before it."""
+        """Return the mixture after a round, and the mean log-likelihood of a triple before it."""
         told = triples.posteriors(self.left * self.weights, self.rows, self.right)
         left, right = self.left * told.left, self.right * told.right
         shares = told.middle.sum(axis=0)
@@ -67,7 +70,10 @@ class Mixture:
 
 
 def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None, int] | None:
-    """Do as `likelier_mixture` does, from random starts alone; None without triples or rounds."""
+    """Do as `likelier_mixture` does, but only from random starts.
+
+    Returns None if the statistics have no table of triples, or no rounds are requested.
+    """
     foundation: ViewsFoundation = rows.foundation
     if not _has_table(foundation, options):
         return None
@@ -80,11 +86,13 @@ def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None,
 def likelier_mixture(
     rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
 ) -> tuple[Mixture, float | None, int]:
-    """Return the best mixture for the table of triples, its nats per triple, and the rounds.
+    """Return the mixture that makes the counted triples most likely.
 
-    Rounds start from the given mixtures and, if `drawn` is true, from random ones. If no rounds are
-    requested, states are mixed, or the statistics have no table, it returns the first given
-    mixture, None and 0.
+    Rounds of expectation maximisation start from the mixtures `given` and, if `drawn` is true, from
+    random ones. Also returns the mean log-likelihood of a triple, and the number of rounds.
+
+    If no rounds are requested, records mix several states, or the statistics have no table of
+    triples, the result is the first of the given mixtures, None and 0.
     """
     if not _has_table(rows.foundation, options):
         return given[0], None, 0

@@ -1,4 +1,4 @@
-"""MultiViewMixture: one hidden state, or a mixture of states, for records of three views."""
+"""MultiViewMixture: model of records in three views by one hidden state, or a mixture of states."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 
 _SMOOTHING = 1e-3
 TRIPLES_START = "triples"
-_FEWEST = 2  # fewest states that moments must identify before rounds on triples search for more
+# a search on triples from random starts needs moments that identify at least this many states
+_FEWEST = 2
 
 
 @takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(FitOptions):
-    """Options of a fit of records in three views."""
+    """Options of a fit to records in three views."""
 
     alpha0: float = option(
         "Sum of the Dirichlet parameters; 0: each record has one state.", 0.0, form_of
@@ -88,34 +89,35 @@ class MultiViewMixture(TripleModel):
     Parameters
     ----------
     rows, left, right : (n, k) float64
-        Columns on the simplex: words of the rows, left and right view in each state.
+        Distributions of the words of the rows, left and right view in each state.
     weights : (k,) float64
         Shares of the triples, with sum 1.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: each record has one state.
+        Sum of the Dirichlet parameters of the states of a record; 0 if each record has one state.
     spectrum : (k,) float64
         Singular values of the pair counts of the left and right views.
     n_missing : int
         Number of records that lack a view and are skipped.
     turned : int
-        Number of states with negative estimates, for which there is little evidence.
+        Number of states whose estimates are mostly negative, because there is little evidence.
     columns : tuple of str
         Names of the views.
     refined : int
-        Number of rounds of refinement by the table of triples.
+        Number of rounds that refined the model on the table of triples.
     triple_score : float, optional
         Mean log-likelihood of a triple after refinement, in nats.
     start : str
-        "moments", or "triples" if moments identify fewer states. Rounds on the table of triples
-        then began at random, and other states may explain the records equally well.
+        "moments", or "triples" if moments identify fewer states. In that case, rounds on the table
+        of triples began with random states, and other states may explain the records equally well.
     bars, word_bars : (k,) and (n, k) float64, optional
-        Expected L1 error of each column of the rows view, and standard errors of its entries, if
-        the statistics have halves of the records. Fits of halves are refined like the fit of all
-        records.
+        Expected L1 error of each distribution of the rows view, and standard errors of its
+        probabilities, if the statistics have halves of the records. The fits to the halves are
+        refined like the fit to all records.
     held_out : HeldOut, optional
-        Log-likelihood of the triples of each half under the model of the other half, if requested.
+        Log-likelihood of the triples of each half of the records under a model of the other half,
+        if requested.
     polishing : Polishing, optional
-        How passes polished the model, if they did; weights are then the shares of the records.
+        How passes polished the model, if they did; weights are then shares of the records.
     documents, since, until, half_life
         As for any model.
 
@@ -157,8 +159,9 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        Moments may identify two states, but fewer than requested, as with few words in a view. Then
-        random starts search for the states that make the table of triples most likely.
+        If moments identify two states or more, but fewer than requested, the fit begins with random
+        states, and searches for those that make the table of triples most likely. This happens, for
+        example, if a view has few words.
 
         Parameters
         ----------
@@ -170,8 +173,9 @@ class MultiViewMixture(TripleModel):
         Raises
         ------
         NotIdentifiable
-            Moments identify fewer than two states, or fewer than requested and the triples cannot
-            be refined: they have no table, or `refine` is 0. The message has the number.
+            Moments identify fewer than two states. Or they identify fewer than requested, and a
+            search is not possible, because the statistics have no table of triples, or `refine` is
+            0. The message says how many they identify.
         """
         try:
             return super().fit(rows, options)
@@ -222,12 +226,12 @@ class MultiViewMixture(TripleModel):
             bars=bars,
             word_bars=word_bars,
         )
-        # sort again, because `by_surroundings` and refinement can change which state is largest
+        # sort the states again, because `by_surroundings` and refinement change their weights
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit: ten arrays with a row for each word and a column per state."""
+        """Return the bytes that a fit needs: ten arrays (number of words, number of states)."""
         return 8 * 10 * int(foundation.rows * options.topics)
 
     @property
@@ -237,12 +241,12 @@ class MultiViewMixture(TripleModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) columns of each view, by name of the view."""
+        """(n, k) distributions over the n words of each view, by name of the view."""
         return dict(zip(self.columns, (self.rows, self.left, self.right), strict=True))
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the views, weights and alpha0: the parameters of triples."""
+        """Distributions of the views, weights and alpha0, which give probabilities of triples."""
         return (self.rows, self.left, self.right), self.weights, self.alpha0
 
     def transform(
@@ -252,10 +256,10 @@ class MultiViewMixture(TripleModel):
         seed: int | None = None,
         iterations: int = 100,
     ) -> NDArray[np.float64]:
-        """Infer the (records, k) posterior of the state of each record.
+        """Infer the (records, k) probabilities of the states of each record.
 
-        If `alpha0` is above 0, infer the proportions of the states. The state of a record that
-        lacks views is inferred from its other views.
+        If `alpha0` is above 0, a record mixes states, and the result is their proportions. A record
+        that lacks a view is read by its other views.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         if self.alpha0:
@@ -266,7 +270,10 @@ class MultiViewMixture(TripleModel):
     def read(
         self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, state and proportions of each record; see `transform`."""
+        """Return the number of known words, the state and the proportions of each record.
+
+        See `transform` for the arguments.
+        """
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
@@ -275,19 +282,23 @@ class MultiViewMixture(TripleModel):
         Parameters
         ----------
         views : dict
-            Counts of the same records by "rows", "left" or "right", at least one.
+            Counts of the same records in one or more views, by the name of the view: "rows", "left"
+            or "right".
 
         Raises
         ------
         InvalidInput
-            There is no view, a name is unknown, or the numbers of records differ.
+            No view is given, a name is unknown, or views have different numbers of records.
         ForeignStatistics
-            A view has another number of words.
+            A view has another number of words than in the model.
         """
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
     def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """Return (records,) log-probabilities of single-state records; arguments as `posterior`."""
+        """Return the (records,) log-probabilities of records that have one state each.
+
+        See `posterior` for the argument.
+        """
         logarithms = log_posteriors(*self._stacked(views), self.weights)
         return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
 
@@ -329,7 +340,7 @@ class MultiViewMixture(TripleModel):
         return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Join the views of records to one batch, and the columns of their words to one table."""
+        """Join the views of each record to one row of a batch, and their tables to one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
                 f"the views are {', '.join(sorted(views)) or 'missing'}; give at least one of "
@@ -356,12 +367,12 @@ class MultiViewMixture(TripleModel):
 
 
 def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mix a small share of every word into columns, so that no single word excludes a state."""
+    """Give every word a small probability, so that no single word excludes a state."""
     return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
 
 
 def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
-    """Fit the mixture by moments; raises as `view_columns` and `_other_view` do."""
+    """Fit the mixture by moments; raises the errors of `view_columns` and `_other_view`."""
     own, left, right = rows.foundation.bases
     fitted = view_columns(rows, (left, right), options.topics, options.alpha0)
     found = fitted.found
@@ -389,9 +400,9 @@ def _identifies_two(rows: Rows, options: Any) -> bool:
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
-    """Fit one half of the records; return the (n, k) columns of its rows view.
+    """Fit one half of the records; return the (n, k) distributions of its rows view.
 
-    The rounds also try the solution of all records, `whole`, as a start.
+    The rounds on triples also try the fit to all records, `whole`, as a start.
     """
     half = half_rows(rows, odd)
     starts = [_decomposed(half, options)[1], whole]
@@ -401,7 +412,7 @@ def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.
 def _other_view(
     rows: Rows, name: str, sketched: NDArray[np.float64], own: Any, alpha0: float
 ) -> NDArray[np.float64]:
-    """Fit the (n, k) columns of another view, on the simplex."""
+    """Fit the (n, k) distributions of the left or right view, given the sketched rows view."""
     totals = rows.value(rows.summed("totals", _totals, name, nbytes=8 * (1 + own.columns)))
     turned = frame(own.matrix)
     parts: Sequence[NDArray[np.float64]] = [

@@ -1,4 +1,7 @@
-"""Passes: expectation maximisation over records of views; the sums are exact in any order."""
+"""Passes: expectation maximisation of a mixture over records of three views.
+
+The sums of a pass are integers, so that they are exact in any order of the records.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from streaming_moments.statistics.expected_sums import (
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (UNIT, MIXED, BESIDE)
 
 
@@ -27,8 +30,9 @@ RULES = (UNIT, MIXED, BESIDE)
 class ExpectedViews(IntegerSums):
     """Expected sums of a pass over records, in integers, so that they are exact in any order.
 
-    rows, left, right : (n, k) int64, words of each view in each state, in units of 2^-20 of a word
-    records : (k,) int64, records of each state, in units of 2^-20 of a record
+    rows, left, right : (n, k) int64, expected number of each word of a view in each state, in units
+        of 2^-20 of a word
+    records : (k,) int64, expected number of records of each state, in units of 2^-20 of a record
     documents, tokens : number of records read, and number of words in them
     """
 
@@ -47,7 +51,7 @@ class ExpectedViews(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class ViewReader:
-    """Mixture prepared for reading records of views.
+    """Mixture that is prepared for reading records of views.
 
     model : mixture that assigns records to states
     """
@@ -55,9 +59,10 @@ class ViewReader:
     model: MultiViewMixture
 
     def add(self, batch: ViewBatch, total: ExpectedViews) -> ExpectedViews:
-        """Add the records of a batch to `total` in place; raises as `posterior` does.
+        """Add the records of a batch to `total` in place.
 
         A record that lacks views is read by its other views. A record without words is skipped.
+        Raises the same errors as `MultiViewMixture.posterior`.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         units = np.rint(self.model.posterior(views) * UNIT).astype(np.int64)
@@ -71,7 +76,9 @@ class ViewReader:
 def begun(model: MultiViewMixture) -> MultiViewMixture:
     """Return the mixture with which the first pass after a fit reads records.
 
-    A share `MIXED` of the mean is mixed into each column, because passes never change a zero.
+    A share `MIXED` of the mean over all states is mixed into the distribution of each state. Passes
+    never change a probability of 0, so words that a state lacks would otherwise be excluded for
+    ever.
     """
     tables = model.rows, model.left, model.right
     rows, left, right = (mixed_columns(table, table @ model.weights) for table in tables)
@@ -82,7 +89,7 @@ def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixtu
     """Return the mixture of maximum likelihood, given the expected sums of a pass.
 
     First, `BESIDE` is added to the sums of each word. A state without words of a view keeps its
-    column of this view. States keep their order, so weights need not decrease.
+    distribution of this view. States keep their order, also if their weights no longer decrease.
     """
     records = expected.records
     return replace(

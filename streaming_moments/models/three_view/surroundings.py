@@ -1,4 +1,7 @@
-"""Surroundings: columns of the states that preserve the share of each symbol."""
+"""Surroundings: fit states so that they preserve the share of each symbol.
+
+The fit compares the symbols beside a symbol (its surroundings) with those of each state.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# The weights of the states count as this many more windows of each symbol.
+# Each symbol is treated as if it had been in this many more windows, in which states have their
+# usual weights.
 _PRIOR = 1.0
-# Weight of the equation that shares sum to 1, relative to the largest coefficient.
+# Weight of the equation by which shares of states sum to 1, relative to the largest coefficient.
 _SUM = 1e3
 _ROUNDING = 1e-12
 
@@ -28,21 +32,23 @@ def by_surroundings(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Change decomposed columns and weights so that they preserve the share of each symbol.
+    """Change decomposed states and their weights so that the share of each symbol is preserved.
 
-    Decomposed columns have entries of either sign for rare symbols, and clipping would change the
-    shares of these symbols. The surroundings of a symbol are the symbols beside it in its windows,
-    as sketches. They are fitted by least squares as a mixture of the surroundings of the states, in
-    the covariance metric of the sketches. The shares of this mixture are `P(h | x)`, on the
-    simplex. The weights of the states count as one more window of each symbol. All this also holds
-    for mixed states, because their surroundings are mixed in the same way.
+    Decomposed states have negative entries for some rare symbols, and clipping these would change
+    the shares of the symbols. Instead, each symbol x is fitted by what stands beside it: its
+    surroundings are the symbols beside it in its windows, as sketches. They are fitted by least
+    squares as a mixture of the surroundings of the states, in the covariance metric of the
+    sketches. The shares of this mixture are the probabilities `P(h | x)` of the states h. In the
+    fit, each symbol gets one more window, in which the states have `weights`. All this also holds
+    if records mix several states, because their surroundings are mixed in the same way.
 
-    Returns (n, k) columns on the simplex, and (k,) weights.
+    Returns the (n, k) distributions of the states, and their (k,) weights.
 
     rows : rows of `ViewStatistics`
-    name : name of the sums whose rows are symbols: of triples, or of an outer view
-    metrics : `sketch_metric` of each sketch beside the symbols: two for triples, else one
-    columns : (n, k) float64, decomposed columns, on the simplex
+    name : name of those sums of the statistics whose rows are symbols: of triples, or of an outer
+        view
+    metrics : `sketch_metric` of each sketch in these sums: two for triples, otherwise one
+    columns : (n, k) float64, distributions of the states from the decomposition
     """
     k, width = weights.size, sum(one.shape[1] for one in metrics)
     joint = columns * weights
@@ -60,7 +66,10 @@ def by_surroundings(
 
 
 def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.float64]:
-    """Return an (s, r) metric in which a sketch has unit covariance over the symbols of sums."""
+    """Return an (s, r) matrix that turns sketches of symbols into coordinates of unit covariance.
+
+    The covariance is over the symbols that the sums called `name` count.
+    """
     nbytes = 8 * sketch.columns * (1 + sketch.columns)
     sums = rows.value(rows.summed("metric", _metric, sketch, name, nbytes=nbytes))
     turned = frame(sketch.matrix)
@@ -70,7 +79,11 @@ def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.
 def _around(
     statistics: ViewStatistics, name: str, metrics: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the (r,) numbers of windows of symbols, and (r, c) sums of sketches beside them."""
+    """Return the number of windows of each symbol of a block, and its surroundings.
+
+    The surroundings are (r, c) sums of the sketches of symbols beside it, each multiplied by its
+    metric.
+    """
     sums = statistics.sums[name]
     beside = [sums[:, 1:, 0], sums[:, 0, 1:]] if name == TRIPLES else [sums[:, 1:]]
     turned = [one @ metric for one, metric in zip(beside, metrics, strict=True)]
@@ -95,11 +108,12 @@ def _on_simplex(
     around: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the (r, k) numbers of windows of each symbol in each state."""
+    """Return (r, k) numbers of windows: how many of those of each symbol are in each state."""
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    # this has the same least squares solution, because residuals outside the span are constant
+    # solve this problem with fewer equations: parts of the surroundings outside the span of
+    # `around` do not change the solution
     sides = np.linalg.pinv(root.T) @ around
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
@@ -118,13 +132,16 @@ def _on_simplex(
 
 
 def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
-    """Count how often the symbols of a block occur, in triples or in an outer view: (r,)."""
+    """Count how often each symbol of a block occurs, in triples or in an outer view: (r,)."""
     sums = statistics.sums[name]
     return np.asarray(sums[:, 0, 0] if name == TRIPLES else sums[:, 0])
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """Return sums over a block, (1 + s, s): of counts in the corner, then `Q' diag(counts) Q`."""
+    """Return (1 + s, s) sums over the symbols of a block, from which to compute a metric.
+
+    The first row has the number of occurrences; below is `Q' diag(counts) Q` of the sketch Q.
+    """
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

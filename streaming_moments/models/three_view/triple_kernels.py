@@ -1,4 +1,4 @@
-"""Numba kernels of expectation maximisation on triples of words, by hidden states."""
+"""Numba kernels of expectation maximisation for hidden states behind triples of words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Allow other orders of summation and fused products, so that the compiler can use vector
-# instructions.
+# Allow the compiler to change the order of summation and to fuse products, so that it can use
+# vector instructions.
 _REORDERED = {"reassoc", "contract", "nsz"}
-# An entry is extrapolated only if its ratio to its value in the round before lies between these
-# bounds.
+# An entry of a table is extrapolated only if its ratio to its value in the round before lies
+# between these bounds.
 _LEAST, _MOST = 1e-3, 1e3
 
 
@@ -26,13 +26,14 @@ def triple_posteriors(
     middle: NDArray[np.float64],
     right: NDArray[np.float64],
 ) -> float:
-    """Add the posteriors of the middle state of triples to the rows of their words.
+    """Infer the state of the middle word of each triple, and add its probabilities to the sums.
 
     The model is `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`. `cells` are
     (triples, 3) words, and `counts` say how often each triple occurs. The kernel is fastest if
-    cells with the same x1 and x2 are adjacent. Values that it adds to `left` and `right` are
-    divided by `before` and `after`. It returns the log-likelihood of all triples. This is minus
-    infinity if a triple is impossible; such a triple adds nothing.
+    cells with the same x1 and x2 are adjacent. Each triple adds to a row of `left`, `middle` and
+    `right`: those of its words x1, x2 and x3. What it adds to `left` and `right` is divided by
+    `before` and `after`. It returns the log-likelihood of all triples. This is minus infinity if a
+    triple is impossible; such a triple adds nothing.
     """
     k = emission.shape[1]
     pair, share = np.empty(k), np.empty(k)
@@ -49,7 +50,8 @@ def triple_posteriors(
             for j in range(k):
                 total += pair[j] * after[x3, j]
             likelihood += counts[cell] * np.log(total)
-            # too long a step can make a triple impossible; the caller then undoes the step
+            # total is 0 if the last step made the triple impossible, because it was too long; the
+            # caller then undoes that step
             factor = counts[cell] / total if total > 0 else 0.0
             for j in range(k):
                 share[j] += factor * after[x3, j]
@@ -68,9 +70,10 @@ def step_further(
     power: float,
     found: NDArray[np.float64],
 ) -> None:
-    """Fill `found` with `new (new / old)^power`, and scale its columns to sum 1; all are (n, k).
+    """Extrapolate tables: fill `found` with `new (new / old)^power`, and scale columns to sum 1.
 
-    Zeros stay zero, and nothing else becomes zero. A column without a positive sum becomes uniform.
+    All tables are (n, k). Zeros stay zero, and nothing else becomes zero. A column without a
+    positive sum becomes uniform.
     """
     n, k = new.shape
     for i in range(n):

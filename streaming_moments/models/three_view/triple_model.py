@@ -1,4 +1,4 @@
-"""TripleModel: base of models of triples of views, with fits to all records and to one half."""
+"""TripleModel: base class of models of triples; it fits them to all records and to one half."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class TripleModel(StoredModel):
     Parameters
     ----------
     polishing : Polishing, optional
-        Record of the polishing, if any; error bars and scores are those of the fit before it.
+        How passes polished the model, if they did; error bars and scores are those before the
+        passes.
     documents, since, until, half_life
         As for any model.
     """
@@ -38,29 +39,39 @@ class TripleModel(StoredModel):
         Parameters
         ----------
         rows : Rows
-            Rows of `ViewStatistics`; for a chain, of sequences.
+            Rows of `ViewStatistics` of records with three views or, for chains, of sequences.
         options : MarkovOptions or ViewOptions
             Options of the fit.
 
         Raises
         ------
         NotIdentifiable
-            The statistics identify fewer states; the message says how many.
+            The statistics identify fewer states than the options ask for; the message says how
+            many.
         """
         return cls._fitted(rows, options, rows.foundation.halves)
 
     @classmethod
     def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """Fit the model to one half of the records, without error bars; raises as `fit` does."""
+        """Fit the model to the even or odd half of the records, without error bars.
+
+        Raises the same errors as `fit`.
+        """
         return cls._fitted(half_rows(rows, odd), options, halves=False)
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score the triples of each half by a model of the other half; see `trial_of_halves`."""
+        """Fit a model to each half of the records, and score it by triples of the other half.
+
+        See `trial_of_halves`.
+        """
         return trial_of_halves(rows, cls, options)
 
     def said_of_polishing(self, facts: dict[str, Any]) -> list[str]:
-        """Add the passes, if any, to `facts`; return sentences about them, or an empty list."""
+        """Add the passes that polished the model to `facts`, and return sentences about them.
+
+        Without passes, `facts` stays the same and the list is empty.
+        """
         if self.polishing is None:
             return []
         facts["polishing"] = asdict(self.polishing)

@@ -1,4 +1,7 @@
-"""Triples of three views, and posteriors of their middle states; this reads no records."""
+"""Triples: counts of triples of words in three views, and posteriors of their middle states.
+
+This module reads no records.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,21 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# A dense table is used if it has at most this many cells, and at least this share of them is
-# nonzero. It is then faster than a list.
+# A table is used instead of a list if it has at most this many cells, and at least this share of
+# its cells is nonzero. It is then faster than a list.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Cost of a triple in steps, besides one step for each state. Cost of a cell of a dense table,
-# relative to a triple of a list.
+# Estimated steps of computation: a triple in a list costs this many steps, plus one for each state.
+# A cell of a table costs this share of what a triple in a list costs.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
-    """Posteriors of the middle states of triples.
+    """Expected counts of words in each state of the middle word of their triples.
 
-    left, right : (n, k) float64, expected counts of the words of the outer views, divided by the
-        parameters of these words
+    left, right : (n, k) float64, expected counts of the words of the left and right view, divided
+        by the parameters of these words
     middle : (n, k) float64, expected counts of the words of the middle view
     score : mean log-likelihood of a triple, in nats
     """
@@ -41,29 +44,27 @@ class Posteriors:
 
 
 class Triples(Protocol):
-    """Distinct triples with their counts."""
+    """Distinct triples of words, with the number of times that each was counted."""
 
     @property
     def kinds(self) -> int:
         """Number of distinct triples in a list, or of possible triples in a table."""
 
     def work(self, k: int) -> float:
-        """Return the number of steps of `posteriors` with k states."""
+        """Return how many steps of computation `posteriors` takes with k states."""
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Return the posteriors of the middle states, for a product of three tables."""
+        """Infer the state of the middle word of each triple.
+
+        The probability of a triple and a state h is `before[x1, h] middle[x2, h] after[x3, h]`.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class ListedTriples:
-    """List of distinct triples; implements `Triples`.
-
-    cells : (triples, 3) int64, words of the left, middle and right views; the middle view is the
-        rows view
-    counts : (triples,) float64, number of occurrences of each triple
-    """
+    """List of the distinct triples; implements `Triples`."""
 
     cells: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -72,7 +73,7 @@ class ListedTriples:
 
     @classmethod
     def of_table(cls, table: NDArray[np.int64]) -> ListedTriples:
-        """List the triples of a table (middle, left, right) of counts."""
+        """List the triples that a table counts; its axes are the middle, left and right words."""
         middle, left, right = np.nonzero(table)
         cells = np.stack([left, middle, right], axis=1)
         return cls(cells, table[middle, left, right].astype(np.float64))
@@ -88,7 +89,7 @@ class ListedTriples:
         return float(self.counts.sum())
 
     def work(self, k: int) -> float:
-        """Return the number of steps of `posteriors` with k states."""
+        """Return how many steps of computation `posteriors` takes with k states."""
         return float(self.kinds * (_BESIDE + k))
 
     def posteriors(
@@ -104,9 +105,10 @@ class ListedTriples:
 
 @dataclass(frozen=True, eq=False)
 class TripleTable:
-    """Triples as a dense table, to seven digits; implements `Triples`.
+    """Table of the counts of all possible triples, to seven digits; implements `Triples`.
 
-    table : (m, l, r) float32, number of occurrences of each triple, middle view first
+    table : (m, l, r) float32, number of occurrences of each triple; the axes are the middle, left
+        and right words
     """
 
     table: NDArray[np.float32]
@@ -124,7 +126,7 @@ class TripleTable:
         return float(self.table.sum(dtype=np.float64))
 
     def work(self, k: int) -> float:
-        """Return the number of steps of `posteriors` with k states."""
+        """Return how many steps of computation `posteriors` takes with k states."""
         return _PLACE * self.kinds * (_BESIDE + k)
 
     def posteriors(
@@ -150,18 +152,15 @@ class TripleTable:
 
 
 def triple_table(rows: Rows) -> NDArray[np.int64]:
-    """Return (n, l, r) int64 counts of triples, middle view first; sketches are identities."""
+    """Return the (n, l, r) counts of triples; the axes are middle, left and right words.
+
+    The statistics must have identities as sketches.
+    """
     return interleaved(rows.gathered("triples", _table))
 
 
 def triples_of(table: NDArray[np.int64]) -> Triples:
-    """Make triples from a table of counts (middle, left, right): the faster of list and table.
-
-    Examples
-    --------
-    >>> triples_of(np.array([[[2, 0], [1, 0]]])).kinds
-    2
-    """
+    """Make the faster of a list and a table from a table of counts (middle, left, right)."""
     kinds = int(np.count_nonzero(table))
     if kinds < max(_DENSE, _FILLED * table.size):
         return ListedTriples.of_table(table)

@@ -1,8 +1,8 @@
 """Expectation maximisation on the table of triples of three views; this reads no records.
 
 Rounds maximise the composite likelihood `sum count log P(left, middle, right)` of hidden states.
-Views are independent given the middle state, so a triple costs k steps. The result depends only on
-the table.
+The views are independent given the state of the middle word, so a triple costs k steps for k
+states. The result depends only on the table.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from numpy.typing import NDArray
 from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.models.three_view.triples import Triples
 
-# Before the first round, this share of a distribution is spread over all entries, because rounds
-# never change a probability of 0.
+# Before the first round, this share of each distribution is spread over all its entries, because
+# rounds never change a probability of 0.
 _SPREAD = 1e-3
 
 
 class Hidden(Protocol):
-    """Parameters of hidden states, a dataclass of `tables`."""
+    """Parameters of hidden states, as a dataclass whose fields are `tables`."""
 
     @property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """All tables; columns sum to 1, and the first table (n, k) is of the middle view."""
+        """All tables of probabilities; columns sum to 1.
+
+        The first table (n, k) has the words of the middle view in each state.
+        """
 
     def drawn(self, rng: np.random.Generator) -> Self:
-        """Draw random parameters of the same shapes."""
+        """Draw random parameters of the same shapes as these."""
 
     def after_round(self, triples: Triples) -> tuple[Self, float]:
-        """Return the parameters after a round, and the nats per triple of those before it."""
+        """Return the parameters after a round, and the nats per triple of the parameters before."""
 
 
 AnyHidden = TypeVar("AnyHidden", bound=Hidden)
@@ -41,16 +44,19 @@ AnyHidden = TypeVar("AnyHidden", bound=Hidden)
 def after_rounds(
     triples: Triples, start: AnyHidden, rounds: int, growth: float = 1.0
 ) -> tuple[AnyHidden, float]:
-    """Return the best parameters of `rounds` rounds, and a score in nats per triple.
+    """Make `rounds` rounds; return the best parameters, and a score in nats per triple.
 
-    The score is that of the parameters one round before the best ones.
+    A round computes the likelihood of the parameters before it. So the score is that of the
+    parameters one round before the returned ones.
 
-    If `growth` is above 1, each step is longer than the last by this factor, in logarithms, while
-    the likelihood increases. When it decreases, the next round starts from the last plain result
-    (adaptive overrelaxation: Salakhutdinov and Roweis 2003).
+    If `growth` is above 1, rounds take longer steps in the logarithms of the parameters (adaptive
+    overrelaxation: Salakhutdinov and Roweis 2003). As long as the likelihood increases, each step
+    is longer than the last by this factor. When it decreases, the next round starts from the last
+    result before extrapolation.
     """
     hidden, found, best, reach = start, start, -np.inf, 1.0
-    # too long a step can give NaN; the next round then starts from the last plain result
+    # too long a step can give NaN; the next round then starts from the last result before
+    # extrapolation
     with np.errstate(invalid="ignore", over="ignore"):
         for _ in range(rounds):
             following, score = hidden.after_round(triples)
@@ -64,16 +70,19 @@ def after_rounds(
 
 
 def spread(hidden: AnyHidden) -> AnyHidden:
-    """Mix a small share of every entry into the parameters, so that estimates of 0 can grow."""
+    """Give every entry of each distribution a small share, so that estimates of 0 can grow."""
     return _each(lambda table: (1 - _SPREAD) * table + _SPREAD / len(table), hidden)
 
 
 def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden:
-    """Extrapolate parameters beyond a round, by a multiple of the round's step."""
+    """Extrapolate the parameters after a round: go further in the direction of their change.
+
+    The step of the round is multiplied by `reach`.
+    """
 
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
         # Each distribution becomes one column. All arrays get the same memory order, because the
-        # kernel is compiled for each order.
+        # kernel is compiled again for another order.
         before, after = (np.ascontiguousarray(one).reshape(len(one), -1) for one in (old, new))
         found = np.empty_like(after)
         triple_kernels.step_further(before, after, reach - 1, found)

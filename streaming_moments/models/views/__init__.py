@@ -1,4 +1,4 @@
-"""Old names of modules from version 0.2, for pickled estimators; now `chains` and `three_view`."""
+"""Old names of modules in version 0.2, for pickled estimators; now `chains` and `three_view`."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from streaming_moments.models.three_view import multi_view
 
 _EXPORTS = {"HiddenMarkovModel": hidden_markov, "MultiViewMixture": multi_view}
 
-# keep these names as long as estimators pickled by 0.2 are supported
+# keep the old names as long as estimators that version 0.2 pickled are supported
 for _module in (hidden_markov, transitions, multi_view):
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 

@@ -1,4 +1,4 @@
-"""Coherences of topics from counts of documents: each has a file, and a line in `registry`."""
+"""Measures of the coherence of topics: a file for each, and a line for each in `registry`."""
 
 from typing import TYPE_CHECKING
 

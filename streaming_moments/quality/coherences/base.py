@@ -1,4 +1,4 @@
-"""Coherence: how often the top words of a topic occur in the same documents; base of measures."""
+"""Base of the measures of coherence: how often top words of a topic occur in the same documents."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ COHERENCE_WORDS = 10  # default number of top words of a topic
 
 @dataclass(frozen=True, eq=False)
 class TopWords:
-    """Numbers of documents with the top words of topics.
+    """Numbers of documents that contain the L top words of each of k topics.
 
     Parameters
     ----------
     alone : (k, L) float64
-        Number of documents with each top word, the most probable word first.
+        Number of documents with each top word of a topic, the most probable word first.
     together : (k, L, L) float64
-        Number of documents with both of two top words.
+        Number of documents with both of two top words of a topic.
     documents : float
         Number of all documents, or their weight if they are weighted.
     """
@@ -45,9 +45,11 @@ class TopWords:
         documents: float,
         number: int,
     ) -> TopWords:
-        """Select the counts of top words of (n, k) topics.
+        """Select the counts of the top words of (n, k) topics from those of all words.
 
-        `document_frequencies` (n,) and `codocuments` (core, core) are numbers of documents.
+        `document_frequencies` (n,) are the numbers of documents with each word, and `codocuments`
+        (core, core) the numbers of documents with both of two core words. Each topic gets `number`
+        top words.
 
         Raises
         ------
@@ -67,7 +69,7 @@ class TopWords:
 
 @dataclass(frozen=True, eq=False)
 class Coherence:
-    """Coherence measure and its presentation. Higher is better.
+    """Measure of coherence, and how it is shown to users. Higher values are better.
 
     Parameters
     ----------
@@ -80,13 +82,15 @@ class Coherence:
     digits, mean_digits : int
         Decimals for one topic and for the mean of all.
     compared : tuple of int
-        Numbers of top words that `select` compares; it plots the last.
+        Numbers of top words for which `select` shows the coherence; it plots that of the last
+        number.
     followed : bool
-        Whether pages, nightly jobs and frames of few columns show it, and a gate bounds its drop.
+        Whether pages, nightly jobs and frames of topics show the coherence, and a gate limits how
+        far it may drop.
     bounds : str
-        Range of its values, in words; empty if that is of no use.
+        Range of the values, in words; empty if it does not help readers.
     gate, gate_name : str
-        Key and name of the gate on its drop; by default `max_KEY_drop` and "drop of NAME".
+        Key and name of the gate that limits the drop; by default `max_KEY_drop` and "drop of NAME".
     """
 
     key: str
@@ -106,12 +110,12 @@ class Coherence:
 
     @property
     def column(self) -> str:
-        """Key of the first of its `columns`."""
+        """Key of the column for the first number of top words in `compared`."""
         return next(iter(self.columns.values()))[0]
 
     @property
     def columns(self) -> dict[int, tuple[str, str]]:
-        """For each number of top words, key and name in comparisons of numbers of topics."""
+        """Key and name for each number of top words in `compared`, as `select` shows them."""
         several = len(self.compared) > 1
         return {
             words: (
@@ -125,6 +129,6 @@ class Coherence:
 def coherence_of(shown: Any, key: str) -> Any:
     """Return the coherence of a model, a topic or a candidate, by its key; None if unknown.
 
-    Some coherences are fields of `shown`, others are in its mapping `coherences`.
+    Some coherences are fields of the object `shown`, others are in its mapping `coherences`.
     """
     return getattr(shown, key) if key in vars(shown) else shown.coherences.get(key)

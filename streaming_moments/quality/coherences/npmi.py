@@ -17,7 +17,7 @@ def _npmi(words: TopWords) -> NDArray[np.float64]:
     together = (pair > 0) & (independent > 0)
     ratio = np.log(np.where(together, pair, 1.0) / np.where(together, independent, 1.0))
     scale = -np.log(np.where(together, pair, 0.5))
-    # two words that are in every document give 0 / 0, which counts as 0
+    # for two words that are both in every document, NPMI is 0 / 0: count it as 0
     scores = np.where(together, ratio / np.where(scale > 0, scale, 1.0), -1.0)
     return np.asarray(scores.mean(axis=1), dtype=np.float64)
 
@@ -32,16 +32,16 @@ def npmi_coherence(
     """Return the mean normalised pointwise mutual information of each topic's top words.
 
     For a pair of words, it is `log(p(a, b) / (p(a) p(b))) / -log p(a, b)`, where p is a share of
-    the documents, and -1 if they are never together (Lau et al. 2014).
+    the documents, and -1 if the words are never in the same document (Lau et al. 2014).
 
     Parameters
     ----------
     topics : (n, k) float64
-        Columns on the simplex.
+        Probability of each word in each topic.
     document_frequencies : (n,) int64
         Number of documents with each word.
     codocuments : (core, core) int64
-        Number of documents with both words; top words come from the core.
+        Number of documents with both of two core words; top words come from the core.
     documents : float
         Number of documents, or their weight if they are weighted.
     number : int
@@ -61,7 +61,7 @@ def npmi_coherence(
     return _npmi(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 
-# NPMI is the main coherence, so its gate is just called "drop of coherence"
+# NPMI is the main coherence, so its gate is called just "drop of coherence", without "NPMI"
 NPMI = Coherence(
     "npmi",
     "NPMI",

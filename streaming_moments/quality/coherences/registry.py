@@ -1,4 +1,4 @@
-"""COHERENCES: all coherences, one line each, in the order in which pages show them."""
+"""COHERENCES: all measures of coherence, one line each, in the order in which pages show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ COHERENCES: Mapping[str, Coherence] = MappingProxyType(
 
 
 def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
-    """Return the model with coherences of its topics, if statistics of all rows can give them.
+    """Return the model with coherences of its topics, if the statistics can give them.
+
+    For this, `statistics` must be of all words, and count in how many documents two words occur.
 
     Examples
     --------
@@ -40,5 +42,5 @@ def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
 
 
 def followed() -> list[Coherence]:
-    """Return the coherences that pages and nightly jobs show."""
+    """Return the measures of coherence that pages and nightly jobs show."""
     return [one for one in COHERENCES.values() if one.followed]

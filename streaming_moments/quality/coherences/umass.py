@@ -32,11 +32,11 @@ def umass_coherence(
     Parameters
     ----------
     topics : (n, k) float64
-        Columns on the simplex.
+        Probability of each word in each topic.
     document_frequencies : (n,) int64
         D(w), number of documents with each word.
     codocuments : (core, core) int64
-        D(w, w'), number of documents with both words; top words come from the core.
+        D(w, w'), number of documents with both of two core words; top words come from the core.
     number : int
         L, number of top words of a topic.
 

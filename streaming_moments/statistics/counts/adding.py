@@ -21,11 +21,13 @@ from streaming_moments.statistics.row_block import RowBlock
 class BlockSums:
     """The `Sums` of word counts: row arrays of a block, to which documents are added.
 
-    The pairs of a row are first summed in *cells*. The 64 bits of a cell hold three fields: the
-    products of the odd half, the products of the even half, and the number of documents. So a
-    document is added once for all three arrays, and most rows use no more than a third of their
-    memory. Cells use the memory of the pair counts. Before a field of a row could overflow, the
-    cells of the row are split into the arrays, and later documents are added to the arrays.
+    Each row has a cell for each core word. The 64 bits of a *cell* hold three sums about the two
+    words of the row and the cell: the products of their counts in the odd half of the documents,
+    those in the even half, and the number of documents with both words. So one addition replaces
+    three, each to an array of its own. The cells are stored in the array of pair counts, so most
+    rows use no more than a third of the memory of three arrays. Before a sum in a cell of a row
+    could overflow, the cells of the row are split into the three arrays. Later documents are added
+    to the arrays.
 
     `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. They are all
     zeros at first, and belong to this object.
@@ -101,7 +103,7 @@ class BlockSums:
         return found
 
     def opened(self) -> Arrays:
-        """Split all cells, and return the arrays themselves."""
+        """Split all cells into their three sums, and return the arrays, not copies."""
         self._open(self._closed)
         return self.arrays
 
@@ -151,7 +153,7 @@ class BlockSums:
         )
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
-        # with only one field, the cells are the pair counts already
+        # if cells have only one field, they already are the pair counts: do not split them
         if self._fields.halves or self._fields.codocuments:
             # skip rows without documents: writing to them would allocate memory
             held = rows & (self.arrays["document_frequencies"] > 0)
@@ -168,7 +170,7 @@ def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[Projec
 
 
 def refuse_overflow(bound: float) -> None:
-    """Raise SumExceeded if the bound of sums is 2^62 or more, so that they could overflow."""
+    """Raise SumExceeded if the bound of sums is 2^62 or more, because they could then overflow."""
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62",

@@ -36,8 +36,8 @@ DEFAULT_CORE = 4096
 # itself is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# Random signs are drawn at most this many times. With few words and many columns, the signs can be
-# linearly dependent, and are then drawn again.
+# Random columns of +-1 are drawn at most this many times. With few words and many columns, they can
+# be linearly dependent, and are then drawn again.
 _DRAWS = 20
 
 
@@ -95,12 +95,13 @@ class Basis:
             )
         if self.table is not None and self.table.n_words != matrix.shape[0]:
             raise InvalidInput(
-                f"the table has {self.table.n_words} categories, the basis {matrix.shape[0]} rows"
+                f"the table has {self.table.n_words} categories, but the basis has "
+                f"{matrix.shape[0]} rows; give a basis with a row for each category"
             )
         matrix.setflags(write=False)
 
     def with_words(self, n_words: int, vocabulary: str) -> Basis:
-        """Return the same matrix for a vocabulary with other words outside the core."""
+        """Return a basis with this matrix for a vocabulary with other words outside the core."""
         return replace(self, n_words=n_words, vocabulary=vocabulary)
 
     @property
@@ -115,7 +116,7 @@ class Basis:
 
     @property
     def packed(self) -> int:
-        """Entries of a packed upper triangle, `s (s + 1) / 2`."""
+        """Number of entries `s (s + 1) / 2` in the upper triangle of an s x s matrix."""
         return self.columns * (self.columns + 1) // 2
 
     @cached_property
@@ -141,7 +142,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """Return the identity as the basis of a table: it stores all pairs and triples.
+        """Return the identity as the basis of a table, so that no pair or triple is projected.
 
         Examples
         --------
@@ -161,7 +162,7 @@ class Basis:
         core: int | None = None,
         length_weights: Weighting = "even",
     ) -> Basis:
-        """Make a basis of the leading eigenvectors of a pilot's M2, and a few random columns.
+        """Make a basis of the leading eigenvectors of a pilot's pair counts, and random columns.
 
         The basis has `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31 and rounded to int8.
         Its `max(2, max_topics / 8)` random columns of +-1 capture topics that are absent from the
@@ -170,17 +171,19 @@ class Basis:
         Parameters
         ----------
         batch : CountBatch
-            Pilot sample; about 2000 passages or more give the precision of an exact second pass.
+            Pilot sample. With about 2000 passages or more, fitted topics are as precise as with
+            exact eigenvectors, which a second pass over all documents would give.
         max_topics : int
             Number of topics for which the sketch is accurate.
         seed : int
             Seed of the random columns and the start of the eigensolver.
         core : int, optional
-            Core words; by default all, at most 4096.
+            Number of core words; by default that of all words, but at most 4096.
         length_weights : {"even", "pooled"}
             "even" down-weights long documents by `LengthWeights.even`, up to twice the length of
-            the longest document of the pilot. "pooled" gives all documents weight 1 (Theorem 1).
-            Models in which the length of a document depends on its topics need "pooled".
+            the longest document of the pilot. "pooled" gives all documents weight 1, as in
+            Ruffini et al. 2018, Theorem 1. Models in which the length of a document depends on its
+            topics need "pooled".
 
         Raises
         ------
@@ -226,7 +229,7 @@ class Basis:
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
         matrix = with_random_columns(leading, random_columns, rng)
-        # If too few documents would fit below the bound, `even_with_room` chooses other length
+        # If sums could exceed 2^62 after too few documents, `even_with_room` chooses other length
         # weights. Keep the eigenvectors, because other weights would hardly change them.
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
@@ -291,7 +294,7 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; the eigenvalues of Q'Q mostly suffice."""
+    """Whether the columns are linearly independent; mostly the eigenvalues of Q'Q show it."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
     # If the smallest eigenvalue is far above rounding errors, it is not zero. Skip the singular

@@ -33,15 +33,16 @@ class CountBatch:
     indptr : (documents + 1,) int64
         Start of each document's entries.
     words : (entries,) int32
-        Words of the entries.
+        Index of the word of each entry.
     counts : (entries,) int32
-        Occurrences, at least 1, in tokens.
+        How often the word of each entry occurs in its document, at least 1.
     n_words : int
         Number of words n of the vocabulary.
     vocabulary : str, optional
         Fingerprint of the vocabulary; empty for matrices without one.
     halves : (documents,) bool, optional
-        Mask of the odd half; by default from the counts, see `odd_documents`.
+        Mask of the documents in the odd half; by default a hash of their counts decides, see
+        `odd_documents`.
 
     Examples
     --------
@@ -108,9 +109,9 @@ class CountBatch:
         Parameters
         ----------
         documents, words : (entries,) integers
-            Indices of each entry, inside `shape`.
+            Document and word of each entry, as indices within `shape`.
         counts : (entries,) integers or None
-            Occurrences; None counts each entry once, as for a list of tokens.
+            How often the word occurs; None counts each entry once, as for a list of tokens.
         shape : (documents, n)
             Number of documents and of words.
         vocabulary : str, optional
@@ -155,9 +156,10 @@ class CountBatch:
         indptr : (documents + 1,) integers
             Start of each document's entries.
         words : (entries,) integers
-            Words below n in any order, maybe repeated; entries with word -1 are skipped.
+            Word of each entry, below n. Words can be in any order and repeated. Entries with word
+            -1 are skipped.
         counts : (entries,) integers or None
-            Occurrences, at least 1; None counts each entry once.
+            How often the word of each entry occurs, at least 1; None counts each entry once.
         n_words : int
             Number of words n.
         vocabulary : str, optional
@@ -166,7 +168,7 @@ class CountBatch:
         Raises
         ------
         InvalidInput
-            A sum exceeds int32.
+            The sum of repeated entries exceeds int32.
 
         Examples
         --------
@@ -197,7 +199,7 @@ class CountBatch:
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """Mask of the odd half, (documents,); by default the content of a document decides."""
+        """Mask of the documents in the odd half, (documents,); by default their content decides."""
         return odd_documents(self) if self.halves is None else self.halves
 
     @property
@@ -207,7 +209,7 @@ class CountBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the three arrays."""
+        """Bytes of `indptr`, `words` and `counts`."""
         return int(self.indptr.nbytes + self.words.nbytes + self.counts.nbytes)
 
     def to_csr(self) -> sp.csr_array:
@@ -262,8 +264,8 @@ def odd_documents(
 
     passages : (documents,) int64, number of rows of each document; all rows of a document are in
         the same half. By default, each row is a document.
-    n_words : number of first words whose counts decide; by default all. Words that were added to a
-        vocabulary later do not decide.
+    n_words : only the counts of this many first words decide the half; by default those of all
+        words. Words that were added to a vocabulary later do not decide.
 
     Examples
     --------
@@ -282,7 +284,7 @@ def odd_documents(
 
 
 def documents_repeated(batch: CountBatch) -> bool:
-    """Whether distinct documents are fewer than half of the documents with words."""
+    """Whether fewer than half of the documents with words are distinct."""
     keys = count_keys(batch.indptr, batch.words, batch.counts, 0, batch.n_words)
     return mostly_repeated(keys[np.diff(batch.indptr) > 0])
 

@@ -34,7 +34,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     Parameters
     ----------
     batch : CountBatch
-        Documents of at most 512 words.
+        Documents over a vocabulary of at most 512 words.
     estimator : str
         A name of `ESTIMATORS`.
     seed : int
@@ -43,15 +43,15 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     Returns
     -------
     Moments
-        As `decompose` takes them for documents of one topic; `dirichlet_moments` converts them for
-        LDA.
+        Moments for `decompose` if each document has one topic; for LDA, convert them first by
+        `dirichlet_moments`.
 
     Raises
     ------
     InvalidInput
         The estimator is unknown, or no document has three words.
     BoundExceeded
-        There are more than 512 words.
+        The vocabulary has more than 512 words.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
 def pooled_moments(batch: CountBatch) -> Moments:
     """Estimate moments pooled over all positions (Ruffini et al. 2018, Theorem 1).
 
-    The estimator counts ordered pairs and triples of distinct positions over all documents,
+    With x the word counts of a document and c their sum, the estimator counts ordered pairs and
+    triples of distinct positions over all documents,
 
         M1 = sum x / C1,   M2 = sum (x x' - diag x) / C2,   M3 likewise / C3,
 
@@ -82,7 +83,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
     nothing to M3.
 
     The moments are symmetric. For LDA they still need `dirichlet_moments`. Raises InvalidInput if
-    no document has three words, and BoundExceeded for more than 512 words.
+    no document has three words, and BoundExceeded for a vocabulary of more than 512 words.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
 
 def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
-    """Estimate moments as `pooled_moments` does, but count a document of length c w(c) times.
+    """Estimate moments as `pooled_moments` does, but with weight w(c) for a document of length c.
 
     Examples
     --------
@@ -112,9 +113,10 @@ def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
 def per_document_moments(batch: CountBatch) -> Moments:
     """Estimate moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
 
-    M1 is the mean over the N documents of `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3
-    is the mean of the triples of a document, divided by `c(c-1)(c-2)`. Documents with fewer than
-    three words are left out of all three moments, so that all moments use the same documents.
+    With x the word counts of a document and c their sum, M1 is the mean over the N documents of
+    `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3 is the mean of the triples of a
+    document, divided by `c(c-1)(c-2)`. Documents with fewer than three words are left out of all
+    three moments, so that all moments use the same documents.
 
     The moments are symmetric. Raises the errors of `pooled_moments`.
 
@@ -187,14 +189,15 @@ def _distinct_positions(
     pairs: NDArray[np.float64],
     triples: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return weighted sums over documents: of x, and of pairs and triples of distinct positions.
+    """Return weighted sums over documents of words, and of pairs and triples of distinct positions.
 
-    The product `x_i x_h x_l` includes triples in which positions coincide, so these are subtracted.
-    The sums are exact if all numbers are whole and below 2^53.
+    With counts x of a document, the product `x_i x_h x_l` includes triples in which positions
+    coincide, so these are subtracted. The sums are exact if all numbers are whole and below 2^53.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
-    raw, words = np.zeros((n, n)), np.zeros(n)  # sums of x x' and of x, with weights of triples
+    # sums of x x' and of x with the weights of triples, to subtract those with equal positions
+    raw, words = np.zeros((n, n)), np.zeros(n)
     step = max(_CELLS // max(n, 1), 1)
     for start in range(0, batch.documents, step):
         part = slice(start, min(start + step, batch.documents))

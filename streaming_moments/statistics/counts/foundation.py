@@ -77,17 +77,17 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """Whether halves are stored; the fingerprint does not include this."""
+        """Whether sums of half of the documents are stored, which the fingerprint does not say."""
         return self.halves
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a document decides its half."""
+        """Whether sums of one half are stored, and the content of a document decides its half."""
         return self.halves and self.by_content and self.basis.table is None
 
     @property
     def since_first(self) -> frozenset[str]:
-        """Features that the first format of stores lacks."""
+        """Features of this foundation that the first format of stores lacks."""
         own = {
             "length weights": not self.basis.weights.is_pooled,
             "halves of documents": self.halves,
@@ -133,7 +133,7 @@ class CountsFoundation:
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         halves = bool(attributes["halves"])
-        # stores save this attribute only where it matters
+        # only stores of halves save `by_content`, and not for rows of a table; else it is True
         by_content = attributes.get("by_content", True) or not halves or columns is not None
         return cls(
             basis,
@@ -182,10 +182,11 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most tokens with which a document adds less than `bound` to each sum."""
+        """Return the largest number of tokens with which a document adds less than `bound`."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # lengths start at 1, so the index of the first length that is too large is the one before
+        # entry i is the bound of length i + 1, so the index of the first bound that is too large is
+        # the largest length that is allowed
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:
@@ -238,7 +239,7 @@ class CountsFoundation:
             )
         if (statistics.even_pair_counts is not None) != self.halves:
             raise ForeignStatistics(
-                f"halves of the documents are {'' if self.halves else 'not '}in the store; "
+                f"pair counts of each half are {'' if self.halves else 'not '}in the store; "
                 f"gather the statistics with halves={self.halves}"
             )
 

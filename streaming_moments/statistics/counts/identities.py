@@ -17,7 +17,8 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 from streaming_moments.statistics.counts.statistics import SIGNED
 from streaming_moments.statistics.row_block import RowBlock
 
-# number of random vectors; one of them misses an asymmetry with a probability below 2^-32
+# Number of random vectors with which the symmetry of a matrix is checked. Each of them misses an
+# asymmetry with a probability below 2^-32.
 _PROBES = 4
 _SEED = 2018
 
@@ -81,9 +82,9 @@ def _block_problems(
 class _Sums:
     """Sums over row blocks, from which the identities of a segment are checked.
 
-    P = P' inside the core is checked by r' P q = q' P r for random r and q, which needs no core by
-    core matrix. This identity and that of the sketch are exact, because they are computed in
-    integers modulo 2^64.
+    The pair counts P of the core words are symmetric. This is checked by r' P q = q' P r for random
+    vectors r and q, so that no (core, core) matrix is needed. This identity and that of the triple
+    sketch are exact, because they are computed in integers modulo 2^64.
     """
 
     basis: Basis

@@ -1,4 +1,4 @@
-"""Distance between the pair distributions of two states."""
+"""Distance between the distributions of word pairs in two states of a store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PairRows:
 
 
 def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, after: int) -> float:
-    """Return the total variation between the pair distributions of two states inside the core.
+    """Return the total variation between the distributions of core word pairs in two states.
 
     It is `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h. `before` and `after` are S
     and S', the sums of P and P' over these words, which `PairRows.total` gives for each block.

@@ -19,8 +19,8 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# A row is stored dense if a larger share of its entries is positive, because a sparse entry takes
-# six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
+# A row is stored dense if at least this share of its entries is positive, because a sparse entry
+# takes six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
 _DENSE = 1 / 3
 # Whole numbers up to this bound are exact in float32.
 _LARGEST_EXACT = 2**24
@@ -32,7 +32,7 @@ _TOPICS = 4
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the statistics.
+    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the exact counts.
 
     block : the row block, of r words
     scales : (r,) float64, pairs of all documents divided by pairs of the documents in which the
@@ -67,9 +67,9 @@ class PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
         Fits use float32; float64 is a reference for tests. Half 0 is the even half, 1 the odd half;
-        the scales are always those of all documents. With `leading`, only pairs of that many first
-        words are included, which are in the core. Raises InvalidInput if a half is requested and
-        the statistics have no halves.
+        the scales are always those of all documents. With `leading`, only pairs of the first
+        `leading` core words are included. Raises InvalidInput if a half is requested and the
+        statistics have no halves.
 
         Examples
         --------
@@ -87,7 +87,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         pairs, taken = _pairs(statistics, half)
         whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
         entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
-        # the operating system gives no memory to parts of these arrays that are never written
+        # The arrays have the largest size that could be needed. The operating system gives no
+        # memory to the parts that are never written.
         dense = np.empty((rows, core), dtype=dtype)
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)
@@ -118,7 +119,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
-            # the counts were rounded, so `whole` minus `even` is not exactly the odd half
+            # Counts in `whole` were rounded, so `whole` minus the even half would not be exactly
+            # the odd half. Build both halves from the exact counts.
             even_rows = cls.of(statistics, half=0, leading=leading)
             return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size
@@ -153,8 +155,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return the (r, k) product `R right`, where `R = P / (left right')`.
 
-        R is 0 where P is 0, and is not stored. `left` and `right` are divided by the expected
-        frequencies of the words before they are rounded, so that all likelihoods are near 1.
+        P are the pair counts. R is 0 where P is 0, and is not stored. `left` and `right` are
+        divided by the expected frequencies of the words before they are rounded, so that all
+        likelihoods are near 1.
 
         left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
             missing
@@ -178,14 +181,14 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return quotients(sums, own)
 
     def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (r, k) product `P right`, with `right` as for `ratios`."""
+        """Return the (r, k) product of the pair counts and `right`, which is as for `ratios`."""
         lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
         return self._summed(lefts, 0, right, 1.0)
 
     def _summed(
         self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
     ) -> NDArray[np.float64]:
-        """Return (r, k) `ratios`, for left and right sides that are divided and padded already."""
+        """Return (r, k) `ratios`, where the caller has already divided and padded both factors."""
         rights, columns, wide = *self._both_ways(right), right.shape[1]
         sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
@@ -216,6 +219,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return sums of `P log((1 - s) left right' + s means means')` over each row.
 
+        P are the pair counts, and the logarithm is of their likelihood under a topic model.
         The result, (r, shares + 1), has a column for each share s; the last column is the sum of P.
         Other arguments are as for `ratios`.
 
@@ -264,20 +268,23 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the left side of dense rows, padded to whole groups, and zeros for their sums."""
+        """Return those rows of `lefts` that are dense, and zeros to which sums can be added.
+
+        Both are padded to whole groups of rows.
+        """
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
     def _both_ways(self, right: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the right side, padded to registers, and its transpose."""
+        """Return `right` with columns padded to whole registers, and its padded transpose."""
         rights = self._filled(right)
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
         return rights, np.ascontiguousarray(columns.T)
 
     def _filled(self, side: NDArray[np.float64]) -> NDArray[Any]:
-        """Convert a side to the type of the counts, with columns padded to whole registers."""
+        """Convert a matrix to the type of the counts, with columns padded to whole registers."""
         filled = np.zeros((len(side), _filled_up(side.shape[1], _LANES)), self.counts.dtype)
         filled[:, : side.shape[1]] = side
         return filled
@@ -327,7 +334,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return pair counts, and the array to subtract from them: for the odd half, the even half."""
+    """Return two arrays whose difference is the pair counts of the half, or of all documents."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

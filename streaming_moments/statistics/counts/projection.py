@@ -30,14 +30,15 @@ _LARGEST_PACKED = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ProjectedBatch:
-    """Batch prepared for the kernels: entries by word, and `y = Q' x_core`.
+    """Documents prepared for the kernels: their counts by word, and their projections.
 
+    The projection of a document is `y = Q' x`, where x are the counts of its core words.
     It is made once for a batch, and all row blocks use it. To save memory and transfer between
     workers, it only stores arrays that the kernels read.
 
-    basis : Q
-    lengths : (documents,) int64, in vocabulary tokens
-    word_counts, weighted_counts : (n,) int64, number of tokens of each word, and the same with the
+    basis : the basis, with the matrix Q
+    lengths : (documents,) int64, length of each document in vocabulary tokens
+    word_counts, weighted_counts : (n,) int64, number of tokens of each word, without and with the
         weights of the documents
     starts : (n + 1,) int64, start of each word's entries
     odd_starts : (n,) int64, start of the entries of the odd half, which follow those of the even
@@ -45,10 +46,10 @@ class ProjectedBatch:
     documents, values : (entries,) int32, document of each entry, in the order of words, and its
         count times the weight of the document
     projections : (documents, s) float32 y, whole numbers. They are exact: `w c max|y|^2 < 2^62` and
-        `max|y| <= 128 c` imply `max|y| < 2^23`. Kernels wait for this array, and float32 has half
-        the bytes of float64.
+        `max|y| <= 128 c` imply `max|y| < 2^23`. Reading this array limits the speed of the kernels,
+        and float32 has half the bytes of float64.
     long : (documents,) bool, documents whose products could exceed 2^53 and are summed in int64
-    triple_bound : most that an entry of any T_i gains from the batch
+    triple_bound : upper bound of what the batch adds to an entry of any T_i
     largest : largest count of a word in a document
     core_starts : (documents + 1, 2) int64, starts in `packed` of each document's core words with
         count 1, and of its other core words
@@ -168,10 +169,10 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum.
+        """Largest amount that the batch adds to any entry of the row arrays.
 
-        The bound is the larger one of the bounds of triples and pairs. The bound of pairs is C2; it
-        is larger if terms of y cancel.
+        It is the larger one of two bounds: that of the triples, and C2 for the pairs. C2 is larger
+        if terms of y cancel.
         """
         return max(self.triple_bound, float(self.totals.bound))
 
@@ -183,7 +184,7 @@ class ProjectedBatch:
         even_pair_counts: NDArray[np.int64] | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add the pairs of the batch to the first rows of a block, and to optional arrays.
+        """Add the pairs of the batch to the first r rows of a block, and to optional arrays.
 
         pair_counts : (r, core) int64, `P += X' V X[:, :core] - diag(sum w x)`, where V is the
             diagonal matrix of the weights w
@@ -237,7 +238,7 @@ class ProjectedBatch:
             )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
-        """Return (r,) upper bounds of summed products of two words, for the rows of a block."""
+        """Return (r,) upper bounds of summed products of two words' counts, for rows of a block."""
         return self.weighted_counts[block.rows] * self.largest
 
 
@@ -285,7 +286,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    # the exact sum of the bounds is below twice the rounded sum
+    # compare the rounded sum with half of the limit, because the exact sum is below twice as much
     if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")

@@ -1,4 +1,4 @@
-"""Whitened slices of the third moment, for a block of rows at a time."""
+"""Whitened slices of the third moment: a (k, k) matrix for each word, one row block at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _ROWS = 256
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Yield slices `H_i = W' M3_i W` of the model's third moment, for rows of a block in order.
 
-    With `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
+    A slice is a (k, k) matrix; M3_i is the third moment with word i as its first word. P, T and
+    moment_counts are arrays of `MomentStatistics`; W and B are those of `Whitening`. With
+    `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
@@ -77,8 +79,8 @@ def rotated_diagonals(
     """Estimate rows of the topic matrix, `m_i = diag(O' H_i O)`, independently of one another.
 
     Returns (r, k) estimates, which are not distributions yet, for one block of r rows and a (k, k)
-    orthogonal O. Only the diagonals are computed, in the rotated coordinates. This costs a k-th of
-    the slices. With `leading`, only that many first rows of the block are estimated.
+    orthogonal O. Only the diagonals are computed, in the rotated coordinates. This takes a k-th of
+    the time of whole slices. With `leading`, only that many first rows of the block are estimated.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(
@@ -88,7 +90,8 @@ def rotated_diagonals(
     )
     u = rotation.T @ whitening.first
     second = np.einsum("aj,ab,bj->j", rotation, whitening.second, rotation)
-    # b' T_i b is linear in the packed T_i; off-diagonal entries count twice
+    # For each topic, b' T_i b is a product with the packed entries of T_i, where b is the topic's
+    # column of coefficients. Entries off the diagonal count twice.
     B = turned.coefficients.T
     sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
     k, squares = whitening.n_topics, turned.vectors**2
@@ -123,7 +126,7 @@ def _parts(rows: int) -> Iterator[slice]:
 def _row_terms(
     statistics: Statistics, whitening: Whitening, rows: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moment counts (r,), and rows of W (r, k), which are zero outside the core."""
+    """Return (r,) moment counts, and (r, k) rows of W, which are zero outside the core."""
     W = whitening.vectors
     counts = statistics.moment_counts[rows].astype(np.float64)
     words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]

@@ -57,7 +57,7 @@ class WordArrays(Generic[L, Number]):
 
     @property
     def shown_facts(self) -> list[str]:
-        """Numbers of documents, words, core words and columns."""
+        """Texts for `repr`: numbers of documents and words, size of the core, and basis columns."""
         basis, rows = self.basis, self.word_counts.size
         part = f"{rows:,} of {of_number(basis.n_words, 'word')}"
         return [
@@ -175,7 +175,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         batch : CountBatch
             (documents, n) counts on the basis's vocabulary.
         basis : Basis
-            Q.
+            Basis, with the length weights.
         block : RowBlock, optional
             Rows to gather; all by default.
         codocuments : bool, optional
@@ -206,9 +206,9 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """Gather the statistics of several batches, with the arrays of only one block.
+        """Add the statistics of several batches to the arrays of one block.
 
-        Batches that are joined take at most as many bytes as these arrays.
+        Batches are joined while they take fewer bytes than these arrays.
         """
         arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
@@ -255,12 +255,12 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     @property
     def optional(self) -> tuple[bool, bool]:
-        """Whether co-document counts and halves are gathered."""
+        """Whether co-document counts are gathered, and whether pair counts of halves are."""
         return self.codocuments is not None, self.even_pair_counts is not None
 
     @property
     def totals(self) -> RowLengths[LengthHistogram]:
-        """Sums that all row blocks of the same documents share."""
+        """Totals over all documents: all row blocks of the same documents have the same totals."""
         return self.row_lengths
 
     @property
@@ -303,7 +303,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     @property
     def _diagonal(self) -> NDArray[np.int64]:
-        """(r, s) int64, the diagonals of T_i: sums of squares."""
+        """(r, s) int64, the diagonals of T_i, which are sums of `w x_i` times squares of y."""
         columns = self.basis.columns
         places = np.cumsum([0, *range(columns, 1, -1)])
         diagonal: NDArray[np.int64] = self.triple_sketch[:, places]

@@ -17,8 +17,8 @@ from streaming_moments.statistics.counts.whitening import Whitening
 # Number of rows of pair counts that are converted to float64 at a time. With 4,096 core words they
 # take 8 MB.
 _ROWS = 256
-# Number of directions whose sketches are unpacked at a time. With 64 columns they take half a
-# megabyte.
+# Number of whitened directions whose sketches are unpacked at a time. With 64 columns they take
+# half a megabyte.
 _DIRECTIONS = 16
 
 
@@ -26,7 +26,9 @@ _DIRECTIONS = 16
 class TensorSums:
     """Sums over rows for the whitened third moment; the sums of several blocks can be added.
 
-    totals : C1, C2, C3 of the form, the same for all blocks
+    W is the whitening, w_i its row i and v_i row i of `v = G W`; see `tensor_sums`.
+
+    totals : C1, C2, C3 for the form of the model; they are equal for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
     second : (k, k) float64 `W' P W`
     sketched : (k, s (s + 1) / 2) float64 `sum w_i (x) T_i`, packed
@@ -128,8 +130,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v is `products + weighted`; a third of the last sum of the formula cancels two thirds
-            # of `weighted`
+            # v is `products + weighted`, and `crossed` subtracts two thirds of `weighted`
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 
@@ -153,9 +154,11 @@ def unwhitened_rows(
 ) -> NDArray[np.float64]:
     """Return (r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
-    For exact moments, the rows of core words are the pseudo-inverse of W', which maps whitened
-    vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
-    documents in which it is counted. With `leading`, return only that many first rows.
+    W is the whitening, and A the second moment of the model. Topic j is m_j, its weight is w_j, and
+    o_j is its direction after whitening. For exact moments, the rows of core words are the
+    pseudo-inverse of W', which maps whitened vectors back to words. `A = M2 - a M1 M1'` also has a
+    row for every other word, from the documents in which it is counted. With `leading`, return only
+    that many first rows.
     """
     form, core = whitening.form, len(whitening.images)
     rows = statistics.word_counts.size if leading is None else leading

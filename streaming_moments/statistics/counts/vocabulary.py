@@ -27,9 +27,10 @@ class Vocabulary:
     core : int
         Number of core words, `1 <= core <= n`. Only core words have a row in the basis.
     policy : str, optional
-        Fingerprint of the token policy that made the terms; part of this fingerprint.
+        Fingerprint of the token policy that made the terms. The fingerprint of the vocabulary
+        includes it.
     token_ids : tuple of int, optional
-        The ids by which shards of token ids name the n words; None for corpora of text.
+        Ids of the n words, if shards hold token ids instead of text; else None.
 
     Raises
     ------
@@ -107,8 +108,8 @@ def select_terms(
     """Return the indices of the terms for a vocabulary, by decreasing frequency, then by term.
 
     The result is (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents`
-    documents of the sample, and in at most a share of `max_document_fraction`, in (0, 1]. Raises
-    InvalidInput if no term is left; the message says how many terms each condition refused.
+    documents of the sample, and in at most the share `max_document_fraction` of them, in (0, 1].
+    Raises InvalidInput if no term is left; the message says how many terms each condition excluded.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def select_terms(
         if not frequencies.terms:
             raise InvalidInput(
                 f"none of {frequencies.documents:,} documents holds a term, so there is no "
-                "vocabulary; check that they are texts, and not empty, numbers or stop words only"
+                "vocabulary; check that they are texts with more than numbers and stop words"
             )
         rare, common = _refused(frequencies, min_documents, max_document_fraction)
         raise InvalidInput(

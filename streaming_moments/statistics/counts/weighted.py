@@ -26,9 +26,9 @@ class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
     Parameters
     ----------
     basis : Basis
-        Q.
+        Basis of the statistics that are summed.
     block : RowBlock
-        Row block.
+        Row block of the statistics that are summed.
     length_histogram : WeightedLengths
         Documents by length and weight.
     word_counts, document_frequencies, pair_counts, triple_sketch, codocuments
@@ -49,7 +49,9 @@ class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:
-        """Sum weighted statistics of one row block; two of them are in memory at a time.
+        """Return the weighted sum of parts, which are pairs of a weight and statistics of a block.
+
+        At most two parts are in memory at a time.
 
         Raises
         ------
@@ -83,6 +85,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return divisors of words, pairs and triples for each row of a block, each (r,) float64."""
+    """Return (r,) float64 C1, C2 and C3, by which the sums of each row of a block are divided."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

@@ -34,7 +34,7 @@ class CoreMoments:
 
     pair_counts : (core, core) int64 P inside the core; float64 if documents are weighted
     word_counts : (core,) int64, weighted counts of the core words; float64 likewise
-    length_histogram : lengths of the documents, from which the totals of a form follow
+    length_histogram : lengths of the documents, from which C1, C2 and C3 of a form follow
     """
 
     pair_counts: NDArray[Any]
@@ -69,7 +69,7 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """Matrix `P / divisor` that is known only by its products with others.
+    """Pair counts `P / divisor` as a matrix that is not stored, but can be multiplied by others.
 
     `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
     """
@@ -87,7 +87,7 @@ class PairsByRows:
 def core_product(
     parts: NDArray[Any], block: NDArray[np.float64], divisor: float
 ) -> NDArray[np.float64]:
-    """Multiply rows of `P / divisor`, from `core_rows`, by a (core, m) block.
+    """Multiply rows of `P / divisor` by a (core, m) block; the pair counts P are from `core_rows`.
 
     To save memory, only a few rows at a time are converted to floating point.
     """
@@ -140,7 +140,10 @@ class Whitening:
 
     @property
     def captured(self) -> float:
-        """`min L_j / lambda_j`: near 1 the basis captures all topics, near 0 it misses a topic."""
+        """Smallest ratio of an entry of `spectrum` to the same entry of `exact_spectrum`.
+
+        Near 1, the basis captures all topics; near 0, it misses a topic.
+        """
         return float((self.spectrum / self.exact_spectrum).min())
 
     def leading(self, n_topics: int) -> Whitening:
@@ -167,8 +170,9 @@ def whiten(
 ) -> Whitening:
     """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
-    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`, it is `B = R^-1 V L^-1/2`. In
-    Ruffini et al. 2018, Theorem 3 defines A, and line 2 of Algorithm 1 the whitening.
+    The whitening is `W = Q B`. With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`,
+    `B = R^-1 V L^-1/2`. In Ruffini et al. 2018, Theorem 3 defines A, and line 2 of Algorithm 1 the
+    whitening.
 
     The basis is Q, (core, s), and k is at most s. `seen` is the result of `seen_through` for the
     same moments, if it is known. Raises NotIdentifiable if there are more topics than columns of
@@ -194,7 +198,7 @@ def whiten(
 
 
 def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
-    """Return how many topics `whiten` can find: positive eigenvalues of A projected on the basis.
+    """Return how many topics `whiten` can find: as many as A has positive eigenvalues on the basis.
 
     Examples
     --------
@@ -234,10 +238,11 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeenMoments:
-    """Moments projected on the basis `Q = orthonormal triangle`, for forms with equal divisors.
+    """Moments projected on the basis Q, which is factored as `Q = orthonormal triangle`.
 
-    The arrays are float64: (core, s) `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s)
-    `triangle` and `pairs`, and (s,) `mean`.
+    All forms of models with the same C1, C2 and C3 can use them. The arrays are float64: (core, s)
+    `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s) `triangle` and `pairs`, and (s,)
+    `mean`.
     """
 
     orthonormal: NDArray[np.float64]
@@ -265,7 +270,7 @@ class SeenMoments:
         return values[order], vectors[:, order]
 
     def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
-        """Return the whitening of a form; its `exact_spectrum` is only the projected spectrum.
+        """Return the whitening of a form; its `exact_spectrum` is a copy of the projected spectrum.
 
         Raises NotIdentifiable if there are fewer positive eigenvalues than topics.
         """
@@ -296,7 +301,7 @@ def positive(values: NDArray[np.float64]) -> int:
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; of the form, only its divisors matter.
+    """Project the moments inside the core on a basis; of the form, only C1, C2 and C3 matter.
 
     Raises NotIdentifiable if no document has three words.
     """
@@ -328,7 +333,7 @@ def _leading_eigenvalues(
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # start from `guess`, the projected eigenvectors, so that a few blocks suffice
+    # start from `guess`, the projected eigenvectors, so that a few products by M2 suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

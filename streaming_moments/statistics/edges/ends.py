@@ -27,7 +27,7 @@ PARTS = 3
 
 @dataclass(frozen=True)
 class EdgeTotals(ViewTotals):
-    """Totals that all row blocks of the same edges share.
+    """Totals over all edges; all row blocks of the same edges have the same totals.
 
     `triples` is the number of edges counted. `n_documents` also includes `without`, the number of
     skipped edges. Of the skipped edges, `loops` join a node to itself; the others are repeated.
@@ -160,7 +160,7 @@ class PreparedEdges:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -193,7 +193,10 @@ class PreparedEdges:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int8]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all nodes outside the core."""
+        """(core + 1, 1 + s) array: for each core node the number 1 and the node's row of Q.
+
+        The last row is for all nodes outside the core.
+        """
         assert self.sketch is not None
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int8)
         rows[:, 0] = 1

@@ -100,7 +100,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False: stores need not note it, as the ends of an edge decide in all store formats."""
+        """False, because stores need not note it: the ends of an edge always decide its half."""
         return False
 
     @property

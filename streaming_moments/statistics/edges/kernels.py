@@ -48,7 +48,7 @@ def add_neighbours(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """For each end of an edge, add 1 to the degree of its node and to the column of the other.
+    """For each end of an edge, add 1 to the degree of its node, and to the entry for its neighbour.
 
     Rows outside the block and edges of the even half are handled as in `add_sketches`.
     """

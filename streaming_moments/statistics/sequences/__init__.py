@@ -1,4 +1,4 @@
-"""Sequences of symbols: sums over windows of three, wherever sequences are cut into pieces."""
+"""Sequences of symbols: sums over windows of three symbols, wherever sequences are cut."""
 
 from typing import TYPE_CHECKING
 

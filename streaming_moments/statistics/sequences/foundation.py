@@ -94,7 +94,10 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether stores must note that content decides halves; names always decide."""
+        """Whether stores must note that the symbols of a sequence decide its half.
+
+        False if sequences have names, because names then decide.
+        """
         return self.halves and self.by_content and not self.joins
 
     @property
@@ -104,7 +107,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all triples are stored, because Q is the identity of all symbols."""
+        """Whether all triples are stored, because Q is the identity matrix."""
         return self.sketch.columns == self.rows
 
     @property
@@ -129,7 +132,7 @@ class SequencesFoundation(ThreeViews):
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
-        # stores save `by_content` only where it could be False
+        # stores save `by_content` only if it could be False; else it is True
         by_content = bool(attributes.get("by_content", True)) or joins or not kept
         return cls(alphabet, sketch, kept, joins, by_content)
 

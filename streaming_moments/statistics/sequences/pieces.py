@@ -1,8 +1,8 @@
 """Pieces: parts of named sequences, so that the parts in different shards can be joined.
 
 A piece stores its place in the sequence and the two symbols at each end, because windows across the
-seam between two pieces contain no other symbols. The windows across seams follow from the pieces of
-a version, so they are not stored. Pieces are added and subtracted like counts.
+seam between two pieces contain no other symbols. The windows across seams are computed from the
+pieces of a version, so they are not stored. Pieces are added and subtracted like counts.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Pieces:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, including subtracted ones."""
+        """Bytes of all rows of pieces, including rows that subtract a piece."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:
@@ -114,7 +114,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """Sum of the chunks: (pieces, 16) int64 rows, each once, ordered by sequence and place."""
+        """All chunks added up: (pieces, 16) int64, a row for each piece, by sequence and place."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)
@@ -138,7 +138,7 @@ class Pieces:
 
     @property
     def follows(self) -> NDArray[np.bool_]:
-        """Whether each piece is of the same sequence as the piece before it, (pieces,) bool."""
+        """Whether each piece belongs to the same sequence as the previous piece, (pieces,) bool."""
         found = np.zeros(len(self), np.bool_)
         found[1:] = (self.table[1:, KEY] == self.table[:-1, KEY]).all(axis=1)
         return found

@@ -21,9 +21,9 @@ from streaming_moments.statistics.sequences.windows import UNKNOWN, PreparedWind
 def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
     """Return corrections of sums in which each piece was counted as if it were a whole sequence.
 
-    They add the windows across seams, which have at most two symbols on either side. They subtract
-    the first symbol of each piece that continues a sequence, which was counted as the beginning of
-    a sequence. A window spans two pieces, or more if a piece between them is short.
+    The corrections add the windows across seams, which have at most two symbols on either side of
+    a seam. They subtract the first symbol of each piece that continues a sequence, because it was
+    counted as the beginning of a sequence. A window spans two pieces, or more if one is short.
 
     Examples
     --------

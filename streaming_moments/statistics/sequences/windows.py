@@ -39,7 +39,7 @@ class SymbolBatch:
     offsets : (chunks + 1,) int64
         Start of the symbols of each chunk, which begin with its context.
     symbols : (symbols,) int32
-        Rows of the alphabet, -1 for unknown symbols.
+        Index of each symbol in the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
         Number of leading symbols of a chunk, 0 to 2, that were counted with an earlier chunk.
     begins : (chunks,) bool
@@ -216,7 +216,7 @@ class PreparedWindows:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
         return float(max(self.totals.bound, self.totals.n_documents))
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -247,7 +247,10 @@ class PreparedWindows:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int64]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all symbols outside the core."""
+        """(core + 1, 1 + s) array: for each core symbol the number 1 and the symbol's row of Q.
+
+        The last row is for all symbols outside the core.
+        """
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int64)
         rows[:, 0] = 1
         rows[:-1, 1:] = self.sketch.matrix
@@ -257,7 +260,7 @@ class PreparedWindows:
 def counted(
     cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct cells in increasing order, with the sum of the counts of each.
+    """Return the distinct integers of `cells`, increasing, with the sum of the counts of each.
 
     Examples
     --------

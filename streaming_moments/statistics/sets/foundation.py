@@ -102,7 +102,7 @@ class SetsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a row decides its half."""
+        """Whether sums of one half are stored, and the features of a row decide its half."""
         return self.halves and self.by_content
 
     @property
@@ -136,7 +136,7 @@ class SetsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block; `rows` is a number of first features."""
+        """Return the shape of each row array of a block; with `rows`, for that many features."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:
@@ -169,7 +169,7 @@ class SetsFoundation:
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most features with which a row adds less than `bound` to each sum."""
+        """Return the largest number of features with which a row adds less than `bound`."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:

@@ -40,13 +40,13 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
-# are faster.
+# Each sum is divided into rows of at most this many bytes. A smaller sum forms a single row,
+# because fewer files are read faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
-"""Largest number of columns of a sketch with fourth moments, whose number grows with its fourth
-power.
+"""Largest number of columns of a sketch whose fourth moments are counted. The number of fourth
+moments grows with the fourth power of the number of columns.
 """
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
@@ -64,7 +64,7 @@ class VectorsFoundation:
     Parameters
     ----------
     grid : Grid
-        Offset, step and radius.
+        Grid to which rows are rounded.
     matrix : (d, s) int8
         Q, with independent columns.
     shift : (s,) uint8
@@ -167,7 +167,7 @@ class VectorsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a row decides its half."""
+        """Whether sums of one half are stored, and the numbers of a row decide its half."""
         return self.halves and self.by_content
 
     @property
@@ -208,11 +208,11 @@ class VectorsFoundation:
 
     @cached_property
     def largest_gain(self) -> int:
-        """Most that a row adds to an entry of a sum."""
+        """Largest amount that a row adds to any entry of the row arrays."""
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the most that each row adds to an entry of a sum, (N,)."""
+        """Return the largest amount that each row adds to any entry of the row arrays, (N,)."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
@@ -224,8 +224,8 @@ class VectorsFoundation:
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
         """Return the (N, s) sketches y of rows of the grid."""
-        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If that is small
-        # enough, float32 is exact.
+        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If this bound is
+        # small enough, float32 is exact.
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
         exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
         kind: Any = np.float32 if exact else np.float64
@@ -315,7 +315,10 @@ class VectorsFoundation:
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
-        """Return how many vectors like these can be counted before an entry could exceed 2^62."""
+        """Return how many vectors can be counted before an entry of a sum could exceed 2^62.
+
+        The estimate is for vectors like those in `totals`.
+        """
         return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
 
     def joined(
@@ -369,7 +372,7 @@ class VectorsFoundation:
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """Return the most that a row of the grid adds to an entry of a sum."""
+    """Return the largest amount that a row of the grid adds to any entry of the row arrays."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2

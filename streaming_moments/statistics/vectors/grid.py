@@ -59,7 +59,7 @@ class Grid:
         if len(shape) != 1 or not shape[0] or kind != np.float64:
             raise InvalidInput(f"an offset is (d,) numbers of float64, got {shape} of {kind}")
         if not np.isfinite(self.offset).all():
-            raise InvalidInput("the offset has NaN or infinite numbers; leave such rows out")
+            raise InvalidInput("the offset has NaN or infinite numbers; give only finite numbers")
         if not 0 < self.step < np.inf or not 1 <= self.radius <= LARGEST_RADIUS:
             raise InvalidInput(
                 f"step {self.step} and radius {self.radius}: the step must be above 0, and the "
@@ -92,7 +92,7 @@ class Grid:
         return rows, norms, int(clipped)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert (..., d) points, also between those of the grid, to the unit of the rows."""
+        """Convert (..., d) points, on the grid or between its points, to the unit of the rows."""
         found: NDArray[np.float64] = self.offset + self.step * points
         return found
 
@@ -100,7 +100,7 @@ class Grid:
 def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
     """Round numbers so that the sums of their products with whole numbers are exact.
 
-    `largest` is an upper bound of such sums, in any order.
+    `largest` is an upper bound of such sums, whatever the order of their terms.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def quantise(
             norm += np.int64(scaled[j]) * np.int64(scaled[j])
         if norm >= (radius + 1) * (radius + 1):
             clipped += 1
-            # correct the root, because square roots of 2^53 and more may be rounded up
+            # correct the root, which is too large if float64 has rounded it up
             root = np.int64(np.sqrt(np.float64(norm)))
             while root * root > norm:
                 root -= 1

@@ -24,7 +24,8 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance that rounding to the grid adds. For coordinates with a small spread it is approximate.
+# Variance that rounding to the grid adds to a coordinate, in squared steps of the grid. It is
+# approximate for coordinates with a small spread.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 
@@ -172,7 +173,7 @@ def _central_fourth(
     covariance: NDArray[np.float64],
     mean: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the central fourth moment: the raw one minus products in which m replaces some x."""
+    """Return the central fourth moment, from the raw one, the mean and lower central moments."""
     found = raw - _outer(mean, mean, mean, mean)
     for place in range(4):
         found -= np.moveaxis(np.multiply.outer(mean, third), 0, place)

@@ -14,21 +14,21 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Number of grid steps in the median of the standard deviations of the coordinates. Measured: even 2
+# The median standard deviation of the coordinates has this many steps of the grid. Measured: even 2
 # steps would lose no accuracy.
 _STEPS = 16
 # Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to this radius, in median norms of the pilot. It was chosen by measurements with
-# 1% outliers. The second radius is for fourth moments.
+# Rows are clipped to the multiple _RADIUS of the median norm of the pilot, which was chosen by
+# measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
 _RADIUS = 1.3
 _FAR = 4.0
-# Rows of the pilot beyond this many median norms are ignored when the spread is measured.
+# Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
 _MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# Up to this dimension a row is its own sketch, without and with fourth moments.
+# A row of up to WHOLE numbers is its own sketch; with fourth moments, of up to _WHOLE_OF_FOURTH.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Number of components for which the default sketch has enough columns, and its number of random
 # columns.
@@ -36,15 +36,15 @@ _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
 # The standard deviation of a column of the sketch is 2^3 to 2^4, or down to 2^1 if sums would
-# become too large. Measured: a larger one is no better. With this one, sums are exact in float32.
+# become too large. Larger ones were no better when measured. With these, float32 sums are exact.
 _BITS, _FEWEST_BITS = 3, 1
-# Bits of a number whose cube, or fourth power, is below 2^53.
+# Largest bits of a number whose cube is below 2^53, and of one whose fourth power is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-# smallest noise of a coordinate, as a share of the median variance; without noise, a coordinate
-# would dominate the directions
+# Smallest variance of the noise of a coordinate in the factor model of the pilot, as a share of the
+# median variance. A coordinate without noise would dominate the directions.
 _LEAST_NOISE = 1e-3
 _DRAWS = 10
 # Number of (d, d) arrays in memory while directions are computed. Measured: 7.
@@ -52,7 +52,7 @@ _SQUARES = 8
 
 
 def _shape_said(rows: NDArray[Any]) -> str:
-    """Say what a pilot without enough rows of numbers contains."""
+    """Describe the shape of a pilot that has too few rows of numbers."""
     if rows.ndim != 2:
         return f"the array has shape {rows.shape}"
     columns = of_number(rows.shape[1], "column")
@@ -88,8 +88,8 @@ def foundation_of(
         The default is d for up to 64 coordinates, else 50, which is enough for 32 components.
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
-    reach : radius in median norms. The default is 1.3 or more, so that outliers do not dominate
-        mixtures. With `fourth` it is 4, because tails separate factors.
+    reach : radius as a multiple of the median norm. The default is 1.3 or more, so that outliers do
+        not dominate mixtures. With `fourth` it is 4, because tails separate factors.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _shift(
 ) -> NDArray[np.uint8]:
     """Return (s,) shifts after which Q'x has standard deviations of `2^bits` to `2^(bits + 1)`.
 
-    The standard deviations are smaller if the longest possible row would not fit otherwise.
+    If powers of the largest possible Q'x would then exceed 2^53, the shifts are larger.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
@@ -154,7 +154,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
     """Choose the grid for a pilot; arguments and errors are those of `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
+        raise InvalidInput("the pilot has NaN or infinite numbers; leave out rows that have some")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
             f"all {len(values)} rows of the pilot are equal; give other rows, or more rows"
@@ -188,15 +188,15 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Return the median of sizes, or that of the positive sizes if it is 0.
+    """Return the median of the sizes of rows, or that of the positive sizes if the median is 0.
 
-    It can be 0 because half of the rows of sparse data can be at the offset.
+    The median can be 0, because in sparse data half of the rows can be at the offset of the grid.
     """
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Return the radius in median norms: 1.3, or more to include 95% of the rows.
+    """Return the radius as a multiple of the median norm: 1.3, or more to include 95% of the rows.
 
     If rows spread in few directions, the radius also includes 99% of a Gaussian distribution with
     as many directions.
@@ -234,15 +234,15 @@ def _sketch(
 def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
     """Return (d, number) leading directions of a factor model: orthonormal, largest entry positive.
 
-    The noise `psi` of the model is found by approximate maximum likelihood. The directions are then
-    the left singular vectors of `psi^-1 F` (Lawley). If all coordinates have equal noise, they are
-    the leading eigenvectors of the covariance.
+    The variances psi of the noise and the loadings F are found by approximate maximum likelihood
+    (Lawley). The directions are the left singular vectors of `psi^-1 F`. If all coordinates have
+    equal noise, they are the leading eigenvectors of the covariance.
     """
     rows = rows - rows.mean(axis=0)
     covariance = rows.T @ rows / len(rows)
     variances = covariance.diagonal().copy()
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
-    # eigenvalues of pure noise reach this edge by chance, which is larger for a short pilot
+    # eigenvalues of pure noise reach up to this edge by chance; a short pilot has a larger edge
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
     noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):

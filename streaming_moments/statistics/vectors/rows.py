@@ -30,7 +30,7 @@ class VectorBatch:
     values : (N, d)
         Finite numbers of any type of up to 64 bits.
     odd : (N,) bool, optional
-        Mask of the odd half; by default, the integers of a row on the grid decide its half.
+        Mask of the rows in the odd half; by default, the integers of a row on the grid decide.
     without : int
         Number of other records, which do not have d finite numbers.
 
@@ -79,7 +79,7 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of rows, which `select` and `take` refer to, without other records."""
+        """Number of numeric rows; `select` and `take` refer to them by number."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
@@ -95,7 +95,7 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Return one batch with the rows of all batches in order, without halves or other records."""
+    """Return one batch with the rows of all batches in order, without `odd` and `without`."""
     return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
@@ -144,7 +144,7 @@ class PreparedVectors:
 
     @property
     def bound(self) -> float:
-        """Most that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to any entry of the row arrays."""
         return float(self.totals.bound)
 
     @cached_property
@@ -176,7 +176,7 @@ class PreparedVectors:
 
 @dataclass(frozen=True, eq=False)
 class SummedVectors:
-    """Sums of some rows, as flat int64 arrays by name, which can be added to those of a block."""
+    """Sums of some rows, as flat int64 arrays by name, which can be added to sums of a block."""
 
     foundation: Any
     sums: dict[str, NDArray[np.int64]]
@@ -189,7 +189,7 @@ class SummedVectors:
 
     @property
     def bound(self) -> float:
-        """Most that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to any entry of the row arrays."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

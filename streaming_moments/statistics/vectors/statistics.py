@@ -26,14 +26,14 @@ _SLACK = 1e-9  # relative tolerance for rounding errors when float64 products of
 
 @dataclass(frozen=True)
 class VectorTotals(IntegerTotals):
-    """Sums that all row blocks of the same records share.
+    """Totals over all records; all row blocks of the same records have the same totals.
 
     n_documents : number of records read, including those that are not numeric
     n_tokens : number N of vectors counted
     clipped : number of vectors beyond the radius, which were clipped to it
     even_documents : number of vectors in the even half; 0 without halves
-    largest : upper bound of the entries of a sum: for each vector, the largest value that it adds
-        to an entry; summed over all vectors
+    largest : upper bound of the entries of the sums: the largest value that a vector adds to any
+        entry, summed over all vectors
 
     Examples
     --------
@@ -51,7 +51,7 @@ class VectorTotals(IntegerTotals):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum."""
+        """Upper bound of the entries of the row arrays."""
         return self.largest
 
     @property
@@ -100,7 +100,7 @@ class VectorStatistics(AdditiveStatistics):
         """
         if self.block != RowBlock():
             raise InvalidInput(
-                f"the statistics cover only {self.block}; join those of all rows by joined_blocks"
+                f"the statistics cover only {self.block}; join all row blocks by joined_blocks"
             )
         size = self.foundation.sizes[name.removeprefix(EVEN)]
         return self.sums[name].ravel()[:size]
@@ -150,7 +150,7 @@ def broken_identities(
 
     There are four identities. A whole number equals its square modulo 2, and its cube modulo 6. A
     sum of squares of N numbers is at least the square of their sum, divided by N. No entry exceeds
-    the bound. The sum of the sketches is the sketch of the sum, up to rounding.
+    the bound in `totals`. The sum of the sketches is the sketch of the sum, up to rounding.
     """
     parts: dict[str, list[NDArray[np.int64]]] = {}
     for block, sums in blocks:
@@ -201,14 +201,14 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
 
 
 def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
-    """Return upper bounds of `Q' first`, (s,), to which tolerances are proportional."""
+    """Return upper bounds of `Q' first`, (s,), to which tolerances of rounding are proportional."""
     magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
     found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
     return found
 
 
 def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
-    """Return the indices of sums of squares or of fourth powers in a sum; empty for other sums."""
+    """Return the indices of entries of an array that are sums of squares or of fourth powers."""
     if name == SECOND:
         return _equal_places(foundation.dimension, 2)
     if name == SKETCHED_SECOND:

@@ -30,8 +30,8 @@ _LARGEST_SINGLE = 2.0**24
 # Number of columns that are multiplied by themselves and all later columns at a time, so that only
 # half of a symmetric product is computed. Fewer columns are slower.
 _PANEL = 256
-# Number of rows of a matrix product. With fewer rows, additions take most of the time. More rows do
-# not fit in the cache.
+# Number of rows that one matrix product handles. With fewer rows, additions take most of the time.
+# More rows do not fit in the cache.
 _CHUNK = 2048
 # _FEW: a chunk has at most this many rows if the products of pairs of columns are in memory.
 # _PAIRED: number of columns whose products with earlier columns are in memory at a time.
@@ -81,7 +81,7 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     """
     pairs = packed_size(columns)
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
-    # squares and fourth moments have the sum of a chunk in memory twice: as floats and as integers
+    # for squares and fourth moments, the sum of a chunk is in memory twice: as floats and integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
     # besides a chunk, the previous chunk or the squares of the chunk are in memory
     return max(held) + 16 * _CHUNK * width
@@ -95,7 +95,8 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     for part in _chunks(rows, chunk):
         if single:
             wide: NDArray[Any] = part.astype(np.float32)
-            # sums of squares only grow, so a float32 sum below the limit was exact all the time
+            # Partial sums of squares never decrease. So if the last one is below the limit of
+            # float32, all of them were exact.
             squares = np.einsum("ni,ni->i", wide, wide)
             single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:

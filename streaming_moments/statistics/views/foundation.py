@@ -40,8 +40,8 @@ class ViewsFoundation(ThreeViews):
     Parameters
     ----------
     bases : tuple of Basis
-        Bases of the three views: of the rows view, each of whose words has a slice of the sums, and
-        of the left and right views, which the slices sketch.
+        Bases of the rows view, the left view and the right view. The sums have a slice for each
+        word of the rows view, which sketches the pairs of words of the other two views.
     vocabularies : tuple of Vocabulary
         Vocabularies of the views.
     columns : tuple of str
@@ -91,7 +91,7 @@ class ViewsFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all triples are stored, because both sketches are identities."""
+        """Whether all triples are stored, because both sketches are identity matrices."""
         return all(basis.columns == basis.n_words for basis in self.bases[1:])
 
     @property
@@ -142,9 +142,10 @@ class ViewsFoundation(ThreeViews):
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most tokens, in all views, with which a record adds less than `bound`.
+        """Return the largest number of tokens with which a record adds less than `bound` to a sum.
 
-        A record adds most if its tokens are divided equally among the views.
+        It is the number in all views together. A record adds most if its tokens are divided equally
+        among the views.
         """
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 

@@ -25,6 +25,7 @@ def add_records(
 ) -> None:
     """Add `sum_d x_i left_d right_d'` to every row i of a block.
 
+    x_i is the count of word i in record d, and left_d and right_d are the record's sketches.
     Records of the even half are also added to `even_sums`, unless that has no rows. Entries are
     ordered by row: those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin
     at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of
@@ -69,7 +70,10 @@ def add_sketches(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does."""
+    """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does.
+
+    `other` has the sketch of one other view of each record d.
+    """
     halves = even_sums.shape[0] > 0
     for place in range(sums.shape[0]):
         row = place * step + index
@@ -96,10 +100,11 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
-    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. A
-    group has one middle symbol and half; groups begin at `groups`, whose last entry is the number
-    of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the last row is for
-    all symbols outside the core.
+    Here left and right are the sketches of the first and of the last symbol of a window.
+    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The
+    cells of one middle symbol and one half are a group. `groups` has the start of each group, and
+    then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
+    last row is for all symbols outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     held = np.zeros((width, width), sketch.dtype)

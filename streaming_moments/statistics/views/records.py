@@ -92,13 +92,16 @@ class ViewBatch:
             return self.rows.halves
         keys, first = np.zeros(self.documents, dtype=np.uint64), 0
         for view in self.views:
-            # number the words of all views consecutively, so that their keys differ
+            # number the words of all views consecutively, so that words of two views differ
             keys += count_keys(view.indptr, view.words, view.counts, first, view.n_words)
             first += view.n_words
         return odd_half(keys)
 
     def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
-        """Return the same records with these halves, (records,) bool; None lets words decide."""
+        """Return the same records, with `odd` as the mask of the odd half.
+
+        With None, the words of a record decide its half.
+        """
         return replace(self, rows=replace(self.rows, halves=odd))
 
     def select(self, start: int, stop: int) -> ViewBatch:
@@ -146,7 +149,7 @@ class PreparedRecords:
         if large.size:
             raise BoundExceeded(
                 f"record {large[0]} of the batch has {[int(one[large[0]]) for one in sizes]} words "
-                "in its views, whose triples could pass 2^62; cut it into several records"
+                "in its views, whose triples could exceed 2^62; cut it into several records"
             )
         triples = batch.triples
         held, even = triples > 0, ~batch.odd
@@ -169,7 +172,7 @@ class PreparedRecords:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -195,7 +198,7 @@ class PreparedRecords:
 
     @cached_property
     def _sketches(self) -> list[NDArray[np.int64]]:
-        """Rows `[c; Q' x]` for each view, (records, 1 + s) int64, where c is a number of words."""
+        """Rows `[c; Q' x]` for each view, (records, 1 + s) int64; x are counts, c is their sum."""
         return [
             np.asarray(view.to_csr() @ with_constant(basis))
             for view, basis in zip(self.batch.views, self.bases, strict=True)
@@ -203,7 +206,10 @@ class PreparedRecords:
 
 
 def with_constant(basis: Basis) -> NDArray[np.int64]:
-    """Return (n, 1 + s) int64 rows `[1, Q]` of all words, where Q is zero outside the core."""
+    """Return, for each word, the number 1 and the word's row of Q: (n, 1 + s) int64.
+
+    Words outside the core have zeros instead of a row of Q.
+    """
     rows = np.zeros((basis.n_words, 1 + basis.columns), dtype=np.int64)
     rows[:, 0] = 1
     rows[: basis.core, 1:] = basis.matrix
@@ -239,6 +245,6 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the array of this name and that of the even half, or one without rows."""
+    """Return the array of this name, and that of the even half, which may have no rows."""
     whole = arrays[name]
     return whole, arrays.get(EVEN + name, whole[:0])

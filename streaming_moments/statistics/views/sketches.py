@@ -37,7 +37,9 @@ def sketch_of(
     seed: int = 0,
     most_blocks: int = _MOST_BLOCKS,
 ) -> Basis:
-    """Make the basis of one view: leading singular vectors of its pairs, and random columns.
+    """Make the basis of one view from its co-occurrences with the other views in a pilot.
+
+    The basis has the leading singular vectors of the co-occurrences, and random columns.
 
     The vectors are the left singular vectors of `D C E`. C is `together`, `D = (row sums +
     30)^-1/2`, and E is the same for columns. The vectors are scaled by D once more, clipped at 4
@@ -48,7 +50,8 @@ def sketch_of(
     words : vocabulary of the view; only its core words have a row
     columns : number of columns; a good choice is twice the number of states plus two. The default
         is 22, or the identity for up to 128 words, which also allows refinement.
-    most_blocks : most products with all columns that the eigensolver computes, for many words
+    most_blocks : if there are many words, the eigensolver multiplies all columns at most this many
+        times
 
     Examples
     --------
@@ -60,7 +63,7 @@ def sketch_of(
         raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     wanted = columns or _COLUMNS
     if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
-        # use the identity, which loses nothing, because it has no more columns than requested
+        # use the identity: it loses nothing, and has no more columns than requested
         return Basis(np.eye(words.core, dtype=np.int8), words.n_words, words.fingerprint)
     pairs = sp.csr_array(together[: words.core], dtype=np.float64)
     if not pairs.nnz:

@@ -29,12 +29,12 @@ LARGEST_FLOAT_SUM = 2.0**53
 
 @dataclass(frozen=True)
 class ViewTotals(IntegerTotals):
-    """Sums that all row blocks of the same records share.
+    """Totals over all records; all row blocks of the same records have the same totals.
 
     n_documents : number of records or sequences
     n_tokens : number of words of all views, or of symbols
-    triples : number of ways to choose one word from each view of a record, or of windows of three
-        symbols
+    triples : for views, number of ways to choose one word from each view of a record; for
+        sequences, number of windows of three symbols
     without : number of records without triples
     even_documents, even_triples : numbers of records and triples of the even half; 0 without halves
 
@@ -55,7 +55,7 @@ class ViewTotals(IntegerTotals):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum."""
+        """Upper bound of the entries of the row arrays."""
         return PEAK * self.triples
 
     def half(self, odd: bool) -> ViewTotals:
@@ -84,7 +84,7 @@ class AdditiveStatistics:
 
     @property
     def shown_facts(self) -> list[str]:
-        """Numbers of records and sums."""
+        """Texts for `repr`: the number of records, and how many sums are stored."""
         sums = sum(array.size for array in self.sums.values())
         return [of_number(self.totals.n_documents, "record"), of_number(sums, "sum")]
 
@@ -189,7 +189,7 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
 
 
 def require_bounded(bound: float) -> None:
-    """Raise SumExceeded if entries of the sums may reach 2^62."""
+    """Raise SumExceeded if entries of the sums could reach 2^62."""
     if bound >= LARGEST_SUM:
         raise SumExceeded(
             f"an entry of the sums could reach {bound:.3g}, above the safe limit 2^62; create "
@@ -200,7 +200,8 @@ def require_bounded(bound: float) -> None:
 def broken(sums: Arrays) -> Iterator[str]:
     """Yield the names of arrays with negative counts or too large entries, each with the problem.
 
-    The entry of the two constants 1 is the number of triples, which bounds all other entries.
+    Every sketch begins with the constant 1, so the first entry of a row is a number of triples. The
+    other entries of the row are at most this number times the largest product of sketch entries.
     """
     for name, array in sums.items():
         if not array.size:
@@ -210,7 +211,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # most that a triple adds to an entry: a product of two sketches, or an entry of one
+        # most that a triple adds to an entry: a product of entries of two sketches, or an entry
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"

@@ -44,12 +44,12 @@ class ThreeViews:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a record decides its half."""
+        """Whether sums of one half are stored, and the content of a record decides its half."""
         return self.halves and self.by_content
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
         raise NotImplementedError
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
@@ -152,7 +152,7 @@ class ViewSums:
 
 
 def require_sketch(basis: Basis, words: Vocabulary) -> None:
-    """Raise InvalidInput for a basis of another vocabulary, length weights, or an entry of -128."""
+    """Raise InvalidInput if a basis has another vocabulary, length weights, or an entry of -128."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
         raise InvalidInput(
             "a basis and its view have different vocabularies; make the basis with the vocabulary "

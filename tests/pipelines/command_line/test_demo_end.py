@@ -49,7 +49,7 @@ def test_the_shards_of_the_demo_are_written_alone(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("demo", "--shards", "addresses")[:2] == (
         0,
-        "Wrote 1 shard to addresses, with a column text.\n",
+        "Wrote 1 shard to addresses, with a column named text.\n",
     )
     (tmp_path / "addresses" / "mine").write_text("mine")
     code, out, err = run("demo", "--shards", "addresses")

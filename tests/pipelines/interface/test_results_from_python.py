@@ -13,6 +13,8 @@ from streaming_moments import create_store
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.interface import running
+from streaming_moments.pipelines.interface.partitions import period_of, windows
+from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Candidate, HeldOut, Selection
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 
@@ -120,12 +122,12 @@ def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(st
     assert "`create --" not in refusal
     known = [Candidate(k, 0.1, held_out=HeldOut(-9.0 + k, -8.0 + k)) for k in (2, 4, 8)]
     edge = Selection((*known, Candidate(99, 0.1, refusal="too many")), 0.0)
-    assert repr(edge).endswith("8 predict best, the most tried; 99 refused)")
-    assert "8 predict best, the most tried" in edge.search.marks
-    assert edge.why.endswith(". It is the most tried: try 8 to 16")
+    assert repr(edge).endswith("8 predict best, the largest number tried; 99 refused)")
+    assert "8 predict best, the largest number tried" in edge.search.marks
+    assert edge.why.endswith(". It is the largest number tried: try 8 to 16")
     beside = Selection((*known, Candidate(9, 0.1, refusal="too many")), 0.0)
     assert beside.why.endswith(". More do not fit")
-    assert "they also predict best, the most tried;" in beside.search.sentence()
+    assert "they also predict best, the largest number tried;" in beside.search.sentence()
     limits = {12: "try 8 to 12", 20: "try 8 to 16"}
     assert {one: Selection((*known,), 0.0, limit=one).more for one in limits} == limits
     assert Selection((*known,), 0.0, limit=8).why.endswith(". More do not fit")
@@ -133,7 +135,7 @@ def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(st
     for core, told in rebased.items():
         assert Selection((*known,), 0.0, limit=8, core=core).why.endswith(told)
     inside = Selection((*known, Candidate(16, 0.1, held_out=HeldOut(-9.0, -8.0))), 0.0)
-    assert "most tried" not in repr(inside) + inside.why
+    assert "number tried" not in repr(inside) + inside.why
 
 
 def test_topics_are_a_table_and_plots(store, planted):
@@ -146,8 +148,10 @@ def test_topics_are_a_table_and_plots(store, planted):
     with pytest.raises(InvalidInput, match=r"columns text, day; give .* frame\['text'\]"):
         topics.transform(texts)
     for missing in (None, float("nan")):
-        with pytest.raises(InvalidInput, match="text 1 is missing; leave it out"):
+        with pytest.raises(InvalidInput, match="text 2 is missing; leave it out"):
             topics.read(["the law", missing])
+    with pytest.raises(InvalidInput, match="text 1 is of type list; join its words by blanks"):
+        topics.read([["law", "sea"]])
     panels = topics.plot(4, Figure())
     words = [label.get_text() for label in panels[0].get_yticklabels()]
     assert words == [topics.vocabulary.terms[word] for word in topics.model.top_words(4)[0]]
@@ -209,10 +213,12 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
 
 
 def test_one_progress_covers_all_periods(planted, capsys, monkeypatch):
-    """The number of periods is above 32, and one of them was counted earlier."""
+    days = pd.Series(pd.date_range("2026-01-01", periods=100).strftime("%Y-%m-%d"))
+    frame = pd.DataFrame({"text": planted[:200], "day": days.repeat(2).to_numpy()})
+    [window] = windows(frame, "f", Fields(date="day"), "day")
+    assert [period_of(part.shard.url).isoformat() for part in window] == days.tolist()
     monkeypatch.setattr(running, "EVERY", 0.0)
-    days = pd.Series(pd.date_range("2026-01-01", periods=34).strftime("%Y-%m-%d"))
-    frame = pd.DataFrame({"text": planted[:68], "day": days.repeat(2).to_numpy()})
+    frame, few_days = frame[:12], days.tolist()[:6]
     few = PilotOptions(min_documents=2)
     empty = create_store(
         "memory://progress", frame, source="f", max_topics=3, counting=COUNTING, pilot=few
@@ -222,11 +228,11 @@ def test_one_progress_covers_all_periods(planted, capsys, monkeypatch):
     capsys.readouterr()
     store = store.update(frame, source="f", by="day", verbose=1, compact_after=0)
     shown = re.findall(r"reading shards: (\d+) of (\d+)", capsys.readouterr().out)
-    assert {int(total) for _, total in shown} == {33}
+    assert {int(total) for _, total in shown} == {5}
     assert [int(done) for done, _ in shown] == sorted(int(done) for done, _ in shown)
-    assert shown[-1][0] == "33"
+    assert shown[-1][0] == "5"
     assert store.snapshot.load() == whole.snapshot.load()
-    assert [str(one.dates) for one in store.snapshot.commit.segments] == days.tolist()
+    assert [str(one.dates) for one in store.snapshot.commit.segments] == few_days
 
 
 def test_a_model_of_a_collection_is_polished_from_python(store, records, tmp_path):

@@ -171,8 +171,8 @@ def test_partitions_that_are_gone_are_named(lazy, empty, planted, client, monkey
     assert str(caught.value) == (
         "6 counted partitions are missing: "
         + ", ".join(f"partition://a/{number:05d}.jsonl" for number in range(2, 7))
-        + ", .... Give all that were counted, or forget these first, or use a new source name for "
-        "the new documents"
+        + ", .... Give all counted partitions, or first forget the missing ones, or use a new "
+        "source name for the new documents"
     )
     with pytest.raises(InvalidInput, match="8 counted partitions are missing"):
         update([], source="a")

@@ -109,7 +109,9 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
         assert chosen.why.startswith(f"Chose {best.n_topics} topics")
     else:
         best = max(fitted, key=lambda one: one.npmi)
-        assert chosen.why.startswith("the most coherent, because there are no held-out pairs: ")
+        assert chosen.why.startswith(
+            "the most coherent model, because there are no held-out word pairs: "
+        )
     assert chosen.why in told
     assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
     assert model.npmi.mean() == pytest.approx(best.npmi)
@@ -352,7 +354,7 @@ def test_a_first_night_that_finds_nothing_fails_and_writes_nothing(place, capsys
         code, out, err = again(capsys, config)
         assert (code, out) == (10, "nothing new; 0 shards counted\n")
         assert "the service has no documents yet" in err
-        assert "no store yet: the first night that finds shards creates it" in err
+        assert "no store yet: the first nightly run that finds shards creates it" in err
 
 
 def test_a_later_night_whose_patterns_match_nothing_says_so_first(place, planted, capsys):

@@ -318,7 +318,7 @@ def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
         ({"store": "s", "stroe": 1}, "did you mean 'store'"),
         ({"store": "s", "listen": {"host": "0.0.0.0"}}, "there are no tokens"),
         ({"store": "s", "listen": {"certificate": "c"}}, "add key"),
-        ({"store": "s", "listen": {"origins": ["https://a"]}}, "need tokens"),
+        ({"store": "s", "listen": {"origins": ["https://a"]}}, "only with tokens"),
         ({"store": "s", "accumulate": {"night": "n"}}, "add refit_every"),
         ({"store": "s", "limits": {"seconds": "0s"}}, "seconds"),
         ({"store": "s", "limits": {"document": "17MiB"}}, "reads at most 16,777,216"),

@@ -70,13 +70,14 @@ def test_each_call_asks_for_its_role_and_no_more(call_at, tokens):
             address = call.path.replace("{", "").replace("}", "")
             for role, token in made.items():
                 answer = caller(call.method, address, authorization=f"Bearer {token}")
-                refused = answer.status == 403 and "this needs a token of role" in answer.text
+                refused = answer.status == 403 and "this call needs a token of role" in answer.text
                 assert refused is (role < call.role), (call.path, role)
         told = problem(
             caller("DELETE", "/v1/documents", authorization=f"Bearer {made[Role.WRITER]}"), 403
         )
         assert (
-            told["detail"] == "this needs a token of role admin; the token writer has role writer"
+            told["detail"]
+            == "this call needs a token of role admin; the token writer has role writer"
         )
 
 

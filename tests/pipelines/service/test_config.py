@@ -170,7 +170,7 @@ def test_what_belongs_together_is_given_together():
     ):
         of(accumulate={"night": "n"})
     for alone in ({"refit_documents": 1}, {"refit_every": "1h"}):
-        with pytest.raises(InvalidInput, match="is given without a night to run; add the conf"):
+        with pytest.raises(InvalidInput, match="is given without a nightly run; add the conf"):
             of(accumulate=alone)
 
 

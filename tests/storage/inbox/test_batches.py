@@ -65,7 +65,7 @@ def test_pieces_that_are_not_the_documents_are_an_error():
     [piece] = one.pieces
     short = replace(one, pieces=(replace(piece, nbytes=piece.nbytes - 1),))
     with pytest.raises(
-        StoreError, match="batches/a is damaged .the sizes of its pieces do not add up"
+        StoreError, match="batches/a is damaged .the sizes in its header do not add up"
     ):
         batch_from_bytes(batch_to_bytes([short]), "batches/a")
 

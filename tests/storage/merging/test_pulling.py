@@ -254,7 +254,7 @@ def test_what_an_origin_counts_changes_only_there():
     ):
         with pytest.raises(InvalidInput, match="is counted by origin emea; .*forget --origin"):
             change()
-    with pytest.raises(InvalidInput, match=r"holds documents that emea counted.*create --like"):
+    with pytest.raises(InvalidInput, match=r"holds documents of its origins emea.*create --like"):
         stage(hub, WORDS, None, NEW, {})
     assert holds(forget(hub, {"own": 1}), [2])
 

@@ -174,7 +174,7 @@ def test_directed_edges_label_by_both_ends(graph):
     arrays, told = after.parts()
     with pytest.raises(InvalidInput, match="directed"):
         Blockmodel.from_parts(arrays, {**told, "directed": "False"})
-    with pytest.raises(InvalidInput, match="an earlier version fitted"):
+    with pytest.raises(InvalidInput, match="an earlier version of this package fitted"):
         LabelReader.of(replace(model, directed=False), foundation)
 
 

@@ -229,7 +229,9 @@ def test_what_no_tree_can_be_of_is_refused_with_the_columns():
         fitted(three, noise, 4, shape="latent_tree")
     # the three are one and the same: pairs of rank 3, but states 1 and 2 always together
     same = np.repeat(rng.integers(2, size=(500, 1)), 3, axis=1)
-    with pytest.raises(NotIdentifiable, match="'sky', 'wind', 'rain': the pairs have rank"):
+    with pytest.raises(
+        NotIdentifiable, match="'sky', 'wind', 'rain': pairs of these columns have rank"
+    ):
         fitted(three, same, 3, shape="latent_tree")
     apart = noise.copy()
     apart[::2, 0], apart[1::2, 1] = -1, -1

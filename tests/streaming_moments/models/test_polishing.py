@@ -153,7 +153,7 @@ def test_what_cannot_be_polished_says_why():
         passes_of(IndependentIntensities)
     with pytest.raises(InvalidInput, match="no passes over records"):
         polished(object.__new__(IndependentIntensities), batch)
-    with pytest.raises(InvalidInput, match="is of rows of numbers"):
+    with pytest.raises(InvalidInput, match="reads rows of numbers"):
         polished(object.__new__(GaussianMixture), batch)
     full = replace(ExpectedCounts.zero(model), tokens=1 << 42)
     with pytest.raises(BoundExceeded, match="fewer shards"):

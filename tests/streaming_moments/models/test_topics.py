@@ -1,9 +1,11 @@
 """Inference with a model: assignment, proportions, parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from streaming_moments import CountBatch, TopicModel
+from streaming_moments import CountBatch, MomentTopics, TopicModel
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.synthetic.corpora import lda_corpus, single_topic_corpus
 
@@ -97,3 +99,16 @@ def test_parts_make_the_model_again(model):
     assert again.attributes() == model.attributes()
     with pytest.raises(InvalidInput, match="lacks topics"):
         TopicModel.from_parts({}, {})
+
+
+def test_topics_with_large_bars_are_named(monkeypatch):
+    topics, bars = np.eye(3), np.array([0.2, 1.4, 1.1])
+    model = TopicModel.from_topics(topics, np.full(3, 1 / 3))
+    rough = replace(model, refined=1, topic_bars=bars, word_bars=topics)
+    assert rough.rough_sentence.startswith("2 of 3 topics have an error bar above 1, so half")
+    for one in (model, replace(rough, refined=0), replace(rough, topic_bars=bars / 2)):
+        assert not one.rough_sentence
+    monkeypatch.setattr(TopicModel, "rough_sentence", rough.rough_sentence)
+    counts = lda_corpus(300, n_words=40, n_topics=2, alpha0=0.3, mean_length=30).batch.to_csr()
+    with pytest.warns(UserWarning, match="2 of 3 topics have an error bar above 1"):
+        MomentTopics(2).fit(counts)

@@ -1,6 +1,7 @@
-"""Read the rest of a body after the request is answered, so that the client gets the answer.
+"""Read the rest of a request after the answer is sent, so that the client gets the answer.
 
-If a connection closes with unread bytes, it is reset, and the client's system drops the answer.
+If a server closes a connection on which it has not read all bytes, its operating system resets the
+connection. The client's operating system then drops the answer.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 # key that marks the ASGI scope of an answered request whose body is still being read
 LINGERS = "lingers"
 _CLOSES = (b"connection", b"close")
-_TIMES = 4  # reading stops after this multiple of the size of the largest accepted body
-_SILENT = 2.0  # seconds without a byte after which reading ends
+_TIMES = 4  # at most this many times the bytes of the largest accepted body are read
+_SILENT = 2.0  # reading stops if the client sends no byte for this many seconds
 
 
 @dataclass(frozen=True)
 class Lingering:
-    """Application that reads and drops the rest of a body after it has sent the whole answer.
+    """Application that reads and drops the rest of a request after it has sent the whole answer.
 
-    body : bytes of the largest accepted body; the connection closes after four times as many bytes
+    body : number of bytes of the largest accepted body; the connection closes after four times as
+        many
     seconds : time after which the connection closes; it closes earlier if the client sends nothing
         for 2 seconds
     """
@@ -54,8 +56,8 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # Announce more content, so that the connection stays open. For the client the
-                # answer is complete, because the client has its length.
+                # Announce more content, so that the connection stays open. The client takes the
+                # answer as complete, because a header had the length of the answer.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
@@ -66,7 +68,7 @@ class Lingering:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _drop(self, receive: Receive) -> None:
-        """Read and drop the rest of a body, up to the limits of bytes and seconds."""
+        """Read and drop the rest of a request, until a limit on bytes or seconds is reached."""
         left, more = _TIMES * self.body, True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.seconds):

@@ -1,4 +1,4 @@
-"""Serve the application on a socket until a signal ends it."""
+"""Serve the HTTP application on a socket until a signal ends the process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IDLE = 30  # seconds for which an idle connection stays open
 
 
 def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
-    """Make a server of an application; on SIGTERM it completes open requests and ends.
+    """Return a server for an application; on SIGTERM the server completes open requests and ends.
 
     The server calls `tell` with its address as soon as it listens.
     """
@@ -114,7 +114,7 @@ def require_free(listen: ListenSection) -> None:
 
 
 def require_certificate(listen: ListenSection) -> None:
-    """Raise InvalidInput unless certificate and key can be read and belong together."""
+    """Raise InvalidInput unless a TLS certificate and its key can be read and belong together."""
     certificate, key = listen.certificate, listen.key
     if certificate is None or key is None:
         return
@@ -131,7 +131,8 @@ def require_certificate(listen: ListenSection) -> None:
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
     if "ENCRYPTED" in contents["key"]:
-        # do not load the key here: that would ask for its password, as the server does later
+        # do not load an encrypted key here: that would ask the user for its password, as the server
+        # does later
         return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
@@ -194,7 +195,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
         def send_400_response(self, msg: str) -> None:
             """Answer an invalid request in JSON, like other errors, instead of plain text."""
             problem = Problem(400, _NOT_HTTP, headers={"Connection": "close"})
-            # make an id here, because no handler sees this request
+            # make the id of this request here, because no handler sees it
             body = to_json(problem.content(uuid.uuid4().hex))
             headers = [*problem.all_headers().items(), ("Content-Length", str(len(body)))]
             told = [(name.encode(), value.encode()) for name, value in headers]

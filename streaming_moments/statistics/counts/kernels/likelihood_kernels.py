@@ -1,7 +1,7 @@
 """Numba kernels of the likelihood of word pairs under topics, for each row of pair counts.
 
-They are serial and run without the interpreter lock. The bits of a row do not depend on other rows.
-Numbers have the type of the counts, and sums over a row are float64.
+They are serial and run without the interpreter lock. The result for a row has the same bits
+whatever the other rows are. Numbers have the type of the counts, and sums over a row are float64.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ _LOG_2 = np.float32(np.log(2))
 def _likelihoods(
     left: Real, right: Real, row: np.uint64, start: np.uint64, size: np.uint64, found: Real
 ) -> None:
-    """Compute a part of `left right`, and write it to `found`.
+    """Compute a part of the matrix product `left right`, and write it to `found`.
 
-    The part has `GROUP` rows from `row` on and `size` columns from `start` on. Four rows and four
-    topics at a time share each read of `right`: 2.4 times as fast as single rows. Each row is
-    computed by the same operations at any position, so it has the same bits. Indices are unsigned,
-    so that Numba does not check for negative ones.
+    The part has `GROUP` rows from `row` on and `size` columns from `start` on. The kernel handles
+    four rows and four topics at a time, so that each value of `right` is read once for all four
+    rows. This is 2.4 times as fast as one row at a time. Each row is computed by the same
+    operations at any position, so it has the same bits. Indices are unsigned, so that Numba does
+    not check for negative ones.
     """
     first, second, third, fourth = found[0], found[1], found[2], found[3]
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
@@ -70,11 +71,11 @@ def add_dense_ratios(
 ) -> None:
     """`sums_i += (P_i / (left_i right)) right'` for dense rows, `GROUP` at a time.
 
-    counts : (rows, core) P
+    counts : (rows, core), pair counts P
     left : (whole groups, k), topics padded with zeros to a multiple of four, as in `right`; rows
         beyond those of P can have any values, and trailing columns of zeros can be missing
     right : (wide, core); a tile of it stays in cache
-    least : lower bound of likelihoods; the likelihood of all pairs if `left` has no columns
+    least : lower bound of likelihoods; if `left` has no columns, all pairs have this likelihood
     ratios : (GROUP, TILE), work space
     sums : (whole groups, wide) float64 to add to; rows beyond those of P get meaningless numbers
     """
@@ -128,7 +129,7 @@ def add_sparse_ratios(
     """Do the same as `add_dense_ratios` for sparse rows, which store only counts above 0.
 
     starts : (rows + 1,) int64, start of the entries of each row
-    words, counts : (entries,), core word and count P of each entry
+    words, counts : (entries,), core word and pair count of each entry
     left : (r, wide), as for dense rows, padded with zeros
     right : (core, wide), a row for each word, padded to whole registers
     gathered : (wide,), work space
@@ -184,9 +185,10 @@ def add_dense_logarithms(
 ) -> None:
     """`sums_i += (P_i . log((1 - s) left_i right + s means_i core_means), ..., P_i . 1)`.
 
-    Handles dense rows, for each s of the `shares`; the last column of `sums` is P_i . 1. `offsets`,
-    (core,) float32, are added to the logarithm of each column. `likelihoods` is work space with
-    `GROUP + 1` rows. Other arguments are those of `add_dense_ratios`.
+    P_i are the pair counts of row i. The kernel handles dense rows, for each s of the `shares`. The
+    last column of `sums` is P_i . 1, the sum of the row. `offsets`, (core,) float32, are added to
+    the logarithm of each column. `likelihoods` is work space with `GROUP + 1` rows. Other arguments
+    are those of `add_dense_ratios`.
     """
     core, mixed, number = right.shape[1], likelihoods[GROUP], shares.size
     for group in range(0, left.shape[0], GROUP):
@@ -225,7 +227,7 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """Do the same as `add_dense_logarithms` for sparse rows as in `add_sparse_ratios`.
+    """Do the same as `add_dense_logarithms` for sparse rows, given as for `add_sparse_ratios`.
 
     `means` has an entry for each row of `left`.
     """
@@ -264,16 +266,17 @@ def copy_rows(
     words: NDArray[np.int32],
     counts: Real,
 ) -> None:
-    """Copy rows of `pairs - taken` as dense or sparse rows, with as many columns as `dense`.
+    """Copy rows of pair counts, `pairs - taken`, as dense or sparse rows.
 
-    Rows with `least` entries or more in `whole` are copied into `dense`. Entries above 0 of other
-    rows are copied into `words` and `counts`, one row after another. Each row is read once, while
-    it is in cache. The kernel fills `entries`, (rows,), with -1 for a row in `dense`.
+    Only the first columns are copied, as many as `dense` has. A row with `least` positive entries
+    or more in `whole`, the pair counts of all documents, is copied into `dense`. Entries above 0 of
+    other rows are copied into `words` and `counts`, one row after another. The kernel fills
+    `entries`, (rows,), with the number of entries of each sparse row, or -1 for a row in `dense`.
 
     taken : a row for each row of pairs, or one for all of them
     dense, words, counts : space for all rows, and for one more entry
 
-    Most of a sparse row is groups of zeros, which are skipped at once.
+    Most of a sparse row is zeros. `STRETCH` zeros one after another are skipped at once.
     """
     several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
     free, entry = 0, 0
@@ -298,7 +301,8 @@ def copy_rows(
                 if some == 0:
                     continue
             for h in range(begin, begin + size):
-                # write each entry, and keep it if it is above 0: a branch would be mispredicted
+                # write each entry, but advance only past entries above 0, because the processor
+                # would often mispredict a branch
                 more = own[h] - less[h]
                 words[entry] = h
                 counts[entry] = more
@@ -324,7 +328,7 @@ def split_rows(
     even_counts: Real,
     odd_counts: Real,
 ) -> None:
-    """Copy the rows of each half like `copy_rows`, given copies of the sums of both halves.
+    """Copy the pair counts of each half like `copy_rows`, given copies of those of both together.
 
     even : (rows, core) pair counts of the even half, read where the sum of both halves is above 0
     even_dense, odd_dense : like `dense` of `copy_rows`, for each half
@@ -345,7 +349,8 @@ def split_rows(
             word = words[entry]
             part = kind(own[word])
             rest = counts[entry] - part
-            # write both entries, and keep those above 0: a branch would be mispredicted
+            # write both entries, but advance only past entries above 0, because the processor would
+            # often mispredict a branch
             even_words[e] = odd_words[o] = word
             even_counts[e], odd_counts[o] = part, rest
             e += part > 0

@@ -1,4 +1,4 @@
-"""Numba kernels of pairs: all sums of two words are fields of one cell of 64 bits.
+"""Numba kernels of word pairs: all sums about a pair of words are fields of one cell of 64 bits.
 
 Documents are packed first. `wide_pairs` adds sums that are too large for a cell. Kernels are
 serial, run without the interpreter lock, and add to arrays of their caller.
@@ -15,19 +15,19 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# A document is prefetched this many entries before its use. Without prefetching, kernels waited for
-# memory in a third of the time.
+# Kernels read the documents of a word one after another, and prefetch the document that is this
+# many steps ahead. Without prefetching, they waited for memory for a third of the time.
 _AHEAD = 4
-_LINE = 8  # cells in a line of the cache
+_LINE = 8  # number of 64-bit cells in a line of the cache
 _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 
 @dataclass(frozen=True)
 class CellFields:
-    """Sizes in bits of the fields of a cell: sums of products, and a number of documents.
+    """Sizes in bits of the fields of a cell: sums of products of counts, and a number of documents.
 
-    With `halves` each half has its own sum of products. With `codocuments` a field counts
-    documents.
+    With `halves`, each half of the documents has its own sum of products. With `codocuments`, a
+    field counts the documents with both words.
 
     Examples
     --------
@@ -40,7 +40,10 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Bits of a sum of products, which can reach about 30 times the number of documents."""
+        """Number of bits of a sum of products of two words' counts.
+
+        Such a sum can be about 30 times the number of documents, so it gets more bits than that.
+        """
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63
@@ -55,12 +58,14 @@ class CellFields:
 def pack_core(
     indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Pack the core entries of documents: words with count 1, then pairs of a word and its count.
+    """Pack the counts of the core words of documents as 16-bit integers.
+
+    The words with count 1 of a document come first, then pairs of a word and its count.
 
     Words and counts must be below 2^16. Returns `(documents + 1, 2)` starts of the words with count
-    1 and of the other entries, and the packed numbers. Packing pays because `add_to_cells` reads
-    every document once for each of its words. Most packed entries take a quarter of the bytes of
-    two int32, and need neither shifts nor a product.
+    1 and of the other entries, and the packed numbers. Packing saves time, because `add_to_cells`
+    reads every document once for each of its words. Most packed entries take a quarter of the bytes
+    of two int32, and need neither shifts nor a product.
     """
     inside = words < core
     once = np.count_nonzero(inside & (counts == 1))
@@ -120,10 +125,10 @@ def add_to_cells(
 ) -> None:
     """Add the sums of `wide_pairs.add_pairs_together`, as fields of (rows, core) cells of 64 bits.
 
-    The low `bits` sum products of the odd half, the next ones those of the even half, and the
-    others count documents. Without `halves` the low bits sum both halves, and without `together`
-    documents are not counted. The caller ensures that no field of the chosen rows overflows its
-    bits.
+    The lowest `bits` bits of a cell sum the products of two words' counts in the odd half of the
+    documents, the next `bits` bits those in the even half, and the other bits count documents.
+    Without `halves`, the lowest bits sum the products of both halves. Without `together`, documents
+    are not counted. The caller ensures that no field of the chosen rows overflows its bits.
     """
     core = cells.shape[1]
     next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)
@@ -170,8 +175,8 @@ def split_cells(
 ) -> None:
     """Split the cells of the chosen rows, filled by `add_to_cells`, into arrays of their fields.
 
-    Arrays have as many rows as the cells, or none for `even_pairs` and `codocuments` that are not
-    gathered. `pairs` may use the memory of the cells.
+    The arrays have as many rows as the cells. But `even_pairs` and `codocuments` have no rows if
+    these sums are not gathered. `pairs` may use the memory of the cells.
     """
     core, halves = cells.shape[1], even_pairs.shape[0] > 0
     low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)

@@ -9,13 +9,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_LINE = 64  # bytes in a line of the cache
+_LINE = 64  # number of bytes in a line of the cache
 
 
 def prefetching(lines: int) -> Any:
     """Make an intrinsic `(array, place)` that prefetches `lines` cache lines of an array.
 
-    The lines start at `array.flat[place]`. Prefetching pays for data that are larger than the cache
+    The lines start at `array.flat[place]`. Prefetching saves time if data are larger than the cache
     and are read in runs at unpredictable positions. It never changes a result. Every address is
     allowed: unavailable lines are not fetched.
     """

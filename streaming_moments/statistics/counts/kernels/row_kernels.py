@@ -21,8 +21,9 @@ def add_up_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Sum entries of equal words, like `scipy.sparse.csr_array.sum_duplicates`, and drop word -1.
 
-    Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row is
-    summed in one cell for each word, and only sorted if its words are not increasing.
+    Counts are at least 1. Returns `(rows + 1,)` starts of the rows, and words and sums of the
+    entries. The sums of a row are computed in an array with a cell for each word. The entries of a
+    row are sorted only if its words are not increasing.
     """
     starts = np.zeros(indptr.size, dtype=np.int64)
     kept = np.empty(words.size, dtype=np.int32)
@@ -83,8 +84,8 @@ def transpose(
     """Return the compressed columns of a batch, like `scipy.sparse.csr_array.tocsc`.
 
     The kernel uses counting sort. It returns `(n + 1,)` starts of the entries of each word, `(n,)`
-    starts of those of the odd half, and the document and count of each entry. Documents increase
-    within each half of a word.
+    starts of the word's entries in the odd half, and the document and count of each entry.
+    Documents increase within each half of a word.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
@@ -150,8 +151,8 @@ def append_runs(
     """Append the entries of each word to its entries in a larger batch, at the free positions.
 
     For the m entries of word i in the even half, `all_documents[free[i]:][:m] =
-    documents[starts[i]:][:m] + before` and `free[i] += m`. Values are copied unchanged. The odd
-    half is handled likewise.
+    documents[starts[i]:][:m] + before` and `free[i] += m`, where `before` is the number of
+    documents appended earlier. Values are copied unchanged. The odd half is handled likewise.
     """
     for word in range(free.size):
         for half in range(2):

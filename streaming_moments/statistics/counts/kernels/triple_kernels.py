@@ -1,5 +1,6 @@
 """Numba kernels of the triple sketch: `T_i += sum_d x_di y_d y_d'`, nearly all work of a pass.
 
+Here x_di is the count of word i in document d, and y_d is the projection of the document's counts.
 Like all `kernels` they are serial, run without the interpreter lock, and add to arrays of the
 caller.
 
@@ -27,21 +28,21 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Number of floats in a vector, and of rows in a tile. With this number, a tile has enough sums to
-# hide the latency, and few enough for the registers.
+# hide the latency of an addition, and few enough to fit in the registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
-# Number of documents gathered at a time. The panel and the sums then stay in the L1 cache for s up
-# to 64.
+# Number of documents whose projections y are copied into a panel at a time. The panel and the sums
+# then stay in the L1 cache for s up to 64.
 _GATHER = 48
-# Rows of y are prefetched this many entries before their use. In a large batch they are outside the
-# L2 cache, and without prefetching, kernels waited for them in up to a third of the time.
+# Projections y are prefetched this many documents before their use. Those of a large batch do not
+# fit in the L2 cache. Without prefetching, kernels waited for them for up to a third of the time.
 _AHEAD = 24
 
 
 def _tile(vectors: int) -> Any:
     """Make an intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
 
-    The tile has _LANES rows from `row` on and `vectors * _LANES` columns from `column` on. Its sums
-    are over `filled` documents.
+    The panel has a row for each of `filled` documents. The tile has _LANES rows from `row` on and
+    `vectors * _LANES` columns from `column` on.
     """
     lanes = ir.VectorType(ir.DoubleType(), _LANES)
     first_lane = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
@@ -88,7 +89,7 @@ def _tile(vectors: int) -> Any:
             for one in range(_LANES):
                 y = in_all_lanes(builder.load(at(panel, begin, one)))
                 for cell, right in zip(tile[one], weighted, strict=True):
-                    # whole numbers below 2^53: fused or separate rounding gives the same result
+                    # numbers are whole and below 2^53, so a fused multiply-add gives the same sum
                     product = builder.fmul(y, right, flags=("contract",))
                     total = builder.fadd(product, builder.load(cell), flags=("contract",))
                     builder.store(total, cell)
@@ -118,7 +119,7 @@ def add_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, as packed triangles.
+    """`T_i += sum_d x_di y_d y_d'` over the documents that are not in `long`, as packed triangles.
 
     Handles one word after another: the y of the documents with word i are gathered and multiplied
     in the cache, because the sparse product `X' (y (x) y)` is limited by memory. The caller ensures
@@ -205,7 +206,10 @@ def add_long_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """Do the same as `add_triples` for long documents, in int64 arithmetic, exact below 2^62."""
+    """Do the same as `add_triples` for documents in `long`, in int64 arithmetic.
+
+    Float64 would not be exact for these documents; int64 sums are exact below 2^62.
+    """
     columns = projections.shape[1]
     for row in range(triples.shape[0]):
         word = first + row * step

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# A document is prefetched this many entries before its use. Without prefetching, kernels waited for
-# memory in a third of the time.
+# Kernels read the documents of a word one after another, and prefetch the document that is this
+# many steps ahead. Without prefetching, they waited for memory for a third of the time.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
@@ -33,8 +33,9 @@ def add_pairs(
 ) -> None:
     """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
 
-    X has the documents of each word from `starts` to before `stops`. One row of P is added at a
-    time: its 8 bytes x core stay in the cache while all documents with its word are read.
+    Only the documents of a word at the positions from `starts` to before `stops` are added. One row
+    of P is added at a time: its 8 bytes x core stay in the cache while all documents with its word
+    are read.
     """
     core = pairs.shape[1]
     for row in range(pairs.shape[0]):
@@ -63,7 +64,10 @@ def add_codocuments(
     words: NDArray[np.int32],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
+    """`D += (X > 0)' (X > 0)` for pairs of core words, (core rows, core) int64.
+
+    D counts the documents with both words.
+    """
     core = codocuments.shape[1]
     for row in range(codocuments.shape[0]):
         word = first + row * step

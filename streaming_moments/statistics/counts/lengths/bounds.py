@@ -35,8 +35,9 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
-    """Return `W = sum a_d^2` of a moment; `1 / W` is its effective number of documents.
+    """Return the sum W of the squared weights of documents in a moment; the weights have sum 1.
 
+    `1 / W` is the effective number of documents, which is N if all documents have equal weights.
     The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
 
     Examples
@@ -57,7 +58,7 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
-    """Return `sqrt W`, which bounds the mean Frobenius error of the pooled moment.
+    """Return the root of `concentration`, which bounds the mean Frobenius error of a moment.
 
     Examples
     --------
@@ -68,12 +69,12 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Return a bound on the Frobenius error of the pooled moment, of probability `1 - delta`.
+    """Return a bound that holds for the error of the pooled moment with probability `1 - delta`.
 
-    The bound is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et al. 2018, Theorem 2. The
-    constants are ours; the module's notes have the proof. delta is in (0, 1). For M2 and M3
-    together, use half of delta for each. Raises InvalidInput if no document has as many words as
-    the order.
+    The bound of the Frobenius error is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et
+    al. 2018, Theorem 2. Its constants differ from those of the paper; the notes of this module have
+    the proof. delta is in (0, 1). For M2 and M3 together, use half of delta for each. Raises
+    InvalidInput if no document has as many words as the order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Effective number of documents from which tokens come: errors of topic shares depend on it."""
+"""Effective number of documents in a corpus, on which the errors of topic shares depend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     With `passages`, the lengths are those of passages of unknown documents. The number of documents
     is then estimated by the number of passages that are shorter than half of the usual length. The
     estimate is rather low, because only about half of the documents end in such a passage. If the
-    lengths of documents are exponentially distributed, it is half of the number of documents.
+    lengths of documents are exponentially distributed, the estimate is half of their number.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     if not passages:
         return float(own)
     tokens = np.cumsum([length * documents for length, documents in pairs], dtype=float)
-    # half of all tokens are in passages that are longer than the usual length
+    # the usual length: half of all tokens are in passages that are longer
     usual = pairs[int(np.searchsorted(tokens, total / 2))][0]
     ends = sum(documents for length, documents in pairs if 0 < 2 * length < usual)
     return float(min(1.0, max(own, 1 / max(ends, 1))))

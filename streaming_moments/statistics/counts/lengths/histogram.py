@@ -92,8 +92,8 @@ class LengthHistogram:
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
         if self.weights != other.weights:
             raise ForeignStatistics(
-                "documents of other length weights cannot be added or subtracted; gather both with "
-                "one basis"
+                "documents with different length weights cannot be added or subtracted; gather "
+                "both with one basis"
             )
         both = np.concatenate([self.lengths, other.lengths])
         values, inverse = np.unique(both, return_inverse=True)
@@ -132,7 +132,7 @@ class LengthHistogram:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents N; like document frequencies, it is not weighted by length."""
+        """Number of documents N, because in this class no document is weighted by age."""
         return float(self.n_documents)
 
     @property
@@ -181,7 +181,7 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """Return exactly `sum (w c(c-1)...)^power`, with `order` factors after w."""
+        """Return the exact sum over documents of `(w c(c-1)...)^power`: w and `order` factors."""
         total = 0
         weights = self.weights.at(self.lengths).tolist()
         for length, documents, weight in zip(
@@ -202,7 +202,7 @@ class LengthHistogram:
 class WeightedLengths:
     """Documents by length and weight: normalising constants of weighted statistics.
 
-    parts : each weight once, with the documents that have it
+    parts : each distinct weight, with the lengths of the documents that have this weight
 
     Examples
     --------
@@ -229,7 +229,7 @@ class WeightedLengths:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents; like document frequencies, it is weighted by age, not by length."""
+        """Number of documents, weighted by age but not by length, as document frequencies are."""
         return sum(weight * histogram.n_documents for weight, histogram in self.parts)
 
     @property
@@ -259,7 +259,7 @@ class WeightedLengths:
 
     @property
     def effective_documents(self) -> float:
-        """Effective number of documents; 0 without triples.
+        """Effective number of documents for M3; 0 if no document has three words.
 
         It is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight of a part.
         """

@@ -14,29 +14,36 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Bound of all sums. It is half of the range of int64, so that the sum of two states within the
-# bound cannot overflow unnoticed.
+# Bound of all sums. It is half of the range of int64, so that adding two sums within the bound
+# cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
-# Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
+# Whole numbers are exact in float64 up to 2^53. This limit is half of that, because upper bounds
+# are rounded before they are compared with it.
 LARGEST_FLOAT_SUM = 2.0**52
-# Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
-# documents. A 16th of the room that pooled weights leave is enough too, if that is less.
+# Even weights, which are larger for short documents, are chosen so that a store can count 10^9
+# documents of up to 500 tokens, or as many tokens in longer documents. Even pooled weights, which
+# are all 1, may allow less than 16 times as many. A 16th of what they allow is then enough.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Even weights are 1 only beyond this multiple of the length of the longest document of a sample, so
-# that its documents have larger weights. Measured on planted topics with Poisson lengths: if
-# documents have weights of 1 and 2, rounding raises the error of topics by 1.5%. A multiple above 2
-# improves nothing.
+# Even weights are 1 only for documents longer than this multiple of the longest document of a
+# sample, so that all documents of the sample have larger weights. Weights are whole numbers.
+# Measured on planted topics with Poisson lengths: if documents have weights of 1 and 2, rounding
+# weights raises the error of topics by 1.5%. A multiple above 2 improves nothing.
 _FINENESS = 2
 # a document can have at most this many words; the table of weights up to it takes a gigabyte
 _LONGEST = 1 << 26
-# Products of a batch with this many tokens, about 32 MB of text, should be exact in float64.
+# Weights are chosen so that float64 can sum the triples of a batch with this many tokens, about 32
+# MB of text, exactly.
 _BATCH_TOKENS = 1 << 22
-# Entries of y are at most 128 c for c tokens. With fewer tokens than this, they fit in int32.
+# Entries of the projection y of a document with c tokens are at most 128 c. If documents have fewer
+# tokens than this number, the entries fit in int32.
 _LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
-    """Return even weights of at least 3 for a sample, so that rounding them is harmless."""
+    """Return even weights that are at least 3 for every document of a sample.
+
+    Rounding such weights to whole numbers is harmless.
+    """
     longest = int(batch.lengths.max(initial=0))
     if longest > _LONGEST:
         raise BoundExceeded(
@@ -61,10 +68,11 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Return the finest even weights for a sample that leave enough room below the bound of sums.
+    """Return the finest even weights with which a store can still count enough documents.
 
-    Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer
-    documents. A sixteenth of the room that pooled weights leave is enough too, if that is less.
+    Finer weights are larger, so sums exceed 2^62 after fewer documents like those of the sample.
+    Enough are 10^9 documents of up to 500 tokens, or as many tokens in longer documents. If pooled
+    weights, which are all 1, allow less than 16 times as many, a 16th of their number is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
@@ -108,7 +116,11 @@ def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]
 def _room(
     batch: CountBatch, squares: NDArray[np.float64], weights: LengthWeights
 ) -> tuple[int, float]:
-    """Return how many documents fit, and the bound of the sums T for each token of the sample."""
+    """Return how many documents like those of a sample fit in sums below 2^62, with `weights`.
+
+    Also return how much a token of the sample adds to an entry of the triple sketch at most; this
+    is the mean over all tokens.
+    """
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))
     triples = np.bincount(batch.words, entries, batch.n_words).max(initial=0.0)

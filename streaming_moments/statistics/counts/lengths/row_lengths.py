@@ -112,7 +112,9 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the totals C1, C2, C3 of a form for each row, over the documents counted in it.
+        """Return the normalising constants C1, C2 and C3 of each row, for the form of a model.
+
+        Those of a row are sums over the documents that are counted in the row.
 
         Examples
         --------
@@ -154,7 +156,7 @@ def _combined(
 def _in_steps(
     whole: LengthHistogram, steps: Sequence[tuple[int, LengthHistogram]]
 ) -> RowLengths[LengthHistogram]:
-    """Drop steps that change nothing, so that equal values compare equal."""
+    """Make row lengths without steps that change nothing, so that equal values compare equal."""
     later: list[tuple[int, LengthHistogram]] = []
     for first, lengths in steps:
         if lengths != (later[-1][1] if later else whole):

@@ -23,7 +23,7 @@ class LengthWeights:
     """Fixed whole weights w(c): a document of length c counts w(c) times.
 
     Estimates of the moments stay unbiased with any function of the length (Ruffini et al. 2018,
-    Theorems 1 and 3, document by document). Weights are whole numbers, so that sums stay integers.
+    Theorems 1 and 3, applied to each length). Weights are whole numbers, so that sums stay whole.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ MOST_CATEGORIES = 512
 class TableColumns:
     """Columns of a table with their categories; a row has one value of each column, or none.
 
-    Words are the first column's categories, then the second's. Raises InvalidInput for repeated
-    names or categories and for columns with one category, and BoundExceeded for too many
-    categories.
+    The words are the categories of the first column, then those of the second, and so on. Raises
+    InvalidInput for repeated names or categories and for columns with one category, and
+    BoundExceeded for too many categories.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class TableColumns:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """First word of each column, (V + 1,) int64; the last entry is the number of words."""
+        """Index of each column's first word, (V + 1,) int64; the last entry is `n_words`."""
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
 
     @property
@@ -151,5 +151,5 @@ def require_countable(names: Iterable[str], sizes: Iterable[int]) -> None:
 
 
 def state_bytes(n_words: int) -> int:
-    """Return the bytes of the triples of this many categories."""
+    """Return how many bytes the triples of `n_words` categories take."""
     return 4 * n_words**2 * (n_words + 1)

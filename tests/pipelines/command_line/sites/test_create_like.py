@@ -43,9 +43,9 @@ def test_only_where_documents_are_may_differ(hub, run, tmp_path):
     for given, said in (
         (
             ("--core", "7", "--no-halves"),
-            "remove `create --no-halves` and `create --core`, which would differ",
+            "remove `create --no-halves` and `create --core`, which would set them differently",
         ),
-        (("shards/*.txt",), "remove SHARDS, which would differ"),
+        (("shards/*.txt",), "remove SHARDS, which would set them differently"),
         (("--ids-column", "ids"), "counts texts; remove `create --ids-column`"),
     ):
         code, _, errors = run("create", tmp_path / "other", *given, "--like", hub.url)
@@ -67,7 +67,7 @@ def test_python_takes_a_store_its_url_or_its_file(hub, tmp_path):
     site = site.update(TEXTS[:40], source="genoa")
     assert site.documents == 40
     for wrong in ({"documents": TEXTS}, {"max_topics": 5}):
-        with pytest.raises(InvalidInput, match="which would differ"):
+        with pytest.raises(InvalidInput, match="which would set them differently"):
             create_store(str(tmp_path / "other"), like=hub, **wrong)
     body = CountingOptions(text_column="body")
     assert create_store(str(tmp_path / "b"), like=hub, counting=body).snapshot.form == body.form

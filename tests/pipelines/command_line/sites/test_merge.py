@@ -234,7 +234,7 @@ def test_a_site_takes_the_model_of_its_hub(run, places, tmp_path):
     told = json.loads(out)
     assert (code, told["model"], told["tag"], told["copied"]) == (0, "first", "published", True)
     assert (told["hub"], told["hub_model"], told["hub_version"]) == (hub, "first", 2)
-    assert "was here already" in printed(run("pull-model", rome, hub)[1])
+    assert "was already copied" in printed(run("pull-model", rome, hub)[1])
     assert "fitted as first by" in printed(run("topics", rome)[1])
     assert json.loads(run("topics", rome, "--json")[1])["fitted_by"] == hub
     page = tmp_path / "page.html"

@@ -322,7 +322,7 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     assert "typo, and it has purged no such shard" in err
     code, out, err = run("purge", store.url, f"{places[0].parent}/4.*")
     assert (code, err) == (0, "")
-    assert "1 shard purged before; remaining files of it are deleted" in out
+    assert "1 shard already purged; remaining files of it are deleted" in out
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 0, out
     assert MomentStore.open(store.url).load() == after.load()

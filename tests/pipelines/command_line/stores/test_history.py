@@ -139,7 +139,7 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
         (("forget", store.url, a), "was counted as sha256:"),
         (("update", store.url, a, b), f"with `streaming-moments update {there} {a} --replace`"),
         (("update", store.url, a, b, "--replace"), "the old content of 1 changed shard is needed"),
-        (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
+        (("update", store.url, a, "--replace", "--old", b), "no segment holds its counts alone"),
         (("update", store.url, a, "--old", copy), "give both"),
     ):
         code, _, err = run(*arguments)
@@ -203,7 +203,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
     assert run("expire", store.url, "--keep", 1, "--older-than", "0s")[0] == 0
     code, _, err = run("update", store.url, *places, "--replace")
     assert code == 2
-    assert "no segment holds it alone" in err
+    assert "no segment holds its counts alone" in err
     copy = tmp_path / "copy.txt"
     copy.write_text("\n".join(planted[:40]))
     assert run("update", store.url, *places, "--replace", "--old", copy)[0] == 0

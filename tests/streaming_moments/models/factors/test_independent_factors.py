@@ -145,7 +145,7 @@ def test_both_cumulants_separate_factors_of_any_kind(kinds) -> None:
     assert errors[chosen.order] < 1.4 * min(errors.values())
     again = IndependentFactors.from_parts(*chosen.parts())
     told = again.described().sentence
-    assert f"order {chosen.order}: columns of the two halves of the rows differ by " in told
+    assert f"order {chosen.order}: factors fitted to the two halves of the rows differ by " in told
     assert again.described().facts["order_told"] == chosen.order_told
 
 
