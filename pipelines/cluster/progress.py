@@ -30,6 +30,18 @@ class Silent:
 
 
 @dataclass(frozen=True)
+class PartProgress:
+    """Reports steps under the number of a part of the documents, because each part has a total."""
+
+    progress: StepProgress
+    part: int
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Report the step of this part."""
+        self.progress.advance(f"{step} of part {self.part}", done, total)
+
+
+@dataclass(frozen=True)
 class Bars:
     """Shows a bar for each step."""
 

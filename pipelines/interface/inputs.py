@@ -12,6 +12,7 @@ from dask.base import is_dask_collection
 from distributed import Client
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.progress import PartProgress
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.partition_transfer import BringingClient, Partition
 from streaming_moments.pipelines.interface.partitions import (
@@ -29,7 +30,7 @@ from streaming_moments.pipelines.interface.running import warn_caller
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
 from streaming_moments.printing.plural import of_number
-from streaming_moments.storage.dates import PERIODS, DateRange, Period
+from streaming_moments.storage.dates import DateRange, Period
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import PARTITIONS, Shard
@@ -45,11 +46,13 @@ class Given:
 
     parts : the partition of each shard, or empty if the shards are files
     own_index : index of the caller's documents, if these are a frame or series
+    window : number of the window of a large iterable, from 1
     """
 
     shards: Sequence[Shard]
     parts: tuple[Held | Lazy, ...] = ()
     own_index: OwnIndex | None = None
+    window: int = 1
 
     @classmethod
     def of(cls, parts: Sequence[Held | Lazy], own_index: OwnIndex | None = None) -> Given:
@@ -79,7 +82,11 @@ class Given:
             return run
         partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})
         bringing = BringingClient(run.cluster.client, partitions)
-        return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
+        run = replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
+        if self.window == 1:
+            return run
+        # the number of shards of later windows is unknown, so each window has its own progress
+        return replace(run, progress=PartProgress(run.progress, self.window))
 
     def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
         """Return the shards, without partitions that are already counted.
@@ -166,8 +173,8 @@ def given_as(
             yield Given.of(parts, own_index_of(documents, fields))
         return
     own = own_index_of(documents, fields)
-    for window in windows(documents, source, fields, by):
-        yield Given.of(window, own)
+    for number, window in enumerate(windows(documents, source, fields, by), 1):
+        yield replace(Given.of(window, own), window=number)
 
 
 def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
@@ -191,8 +198,6 @@ def require_cut(documents: Any, source: str | None, fields: Fields, by: Period) 
 
     This needs an iterable with a source, and a store that reads dates.
     """
-    if by not in PERIODS:
-        raise InvalidInput(f"by is {by!r}; give one of {', '.join(PERIODS)}")
     if source is None or is_collection(documents):
         raise InvalidInput(
             f"by is {by!r}, but only iterables with a source are cut into periods; give partitions "

@@ -39,7 +39,7 @@ from streaming_moments.storage.shards import PARTITIONS, Shard
 # An iterable is cut into partitions of about this many bytes, because Dask warns of larger
 # messages.
 _CUT_BYTES = 4 << 20
-_WINDOW = 32  # most partitions of an iterable in memory at a time
+_WINDOW_BYTES = 128 << 20  # about so much of an iterable is in memory at a time
 _KEPT_SHARE = 4  # encoded content may use the memory of the workers divided by this number
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
 # Bytes assumed for a partition of unknown size. A task then gets only one such partition.
@@ -131,7 +131,7 @@ def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
 def windows(
     documents: Any, source: str, fields: Fields, by: Period | None = None
 ) -> Iterator[list[Held]]:
-    """Yield partitions of an iterable, some at a time; equal documents are cut at the same places.
+    """Yield partitions of an iterable, 128 MiB at a time; equal documents have equal cuts.
 
     With `by`, a partition has documents of one day, week or month. Its URL contains the first day
     of this period.
@@ -148,6 +148,7 @@ def windows(
                 "has no arguments and returns documents"
             ) from error
     window: list[Held] = []
+    nbytes = 0
     known: set[int] = set()
     named = lines_of(documents, fields, source_url(source))
     cuts = enumerate(_cut(named)) if by is None else _cut_by(named, by, source_url(source))
@@ -157,9 +158,10 @@ def windows(
         _require_single(own.ids.tolist(), known, source_url(source))
         called = tuple(line.called for line in lines) if fields.named else ()
         window.append(Held(Shard(url, len(own.content)), own, called))
-        if len(window) == _WINDOW:
+        nbytes += len(own.content)
+        if nbytes >= _WINDOW_BYTES:
             yield window
-            window = []
+            window, nbytes = [], 0
     if window:
         yield window
 
@@ -276,7 +278,7 @@ def _cut_by(lines: Iterable[Line], by: Period, url: str) -> Iterator[tuple[str, 
         held.setdefault(first, []).append(line)
         sizes[first] = sizes.get(first, 0) + len(line.content)
         total += len(line.content)
-        if sizes[first] >= _CUT_BYTES or total >= _WINDOW * _CUT_BYTES:
+        if sizes[first] >= _CUT_BYTES or total >= _WINDOW_BYTES:
             largest = max(sizes, key=sizes.__getitem__)
             total -= sizes[largest]
             yield taken(largest)

@@ -62,7 +62,7 @@ from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.progress import reporter
-from streaming_moments.storage.dates import PERIODS, Period
+from streaming_moments.storage.dates import Period
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.merging.model_copies import pull_model
 from streaming_moments.storage.merging.origin_shares import only_of
@@ -198,6 +198,7 @@ class Store:
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As in `pipelines.update`.
         """
+        require_fitting(Store.update, by=by)
         if compact_after < 0:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
@@ -259,6 +260,7 @@ class Store:
         ShardError, BoundExceeded, StoreError
             As in `pipelines.forget`.
         """
+        require_fitting(Store.forget, by=by)
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         if (origin is None) == (documents is None):
             raise InvalidInput("give either the documents to forget, or the name of an origin")
@@ -943,7 +945,7 @@ class Store:
         def uncounted(url: str) -> bool:
             return ledger.find(url) is None
 
-        if apart and isinstance(source, str) and by in (None, *PERIODS):
+        if apart and isinstance(source, str):
             require_same_cut(source, by, ledger)
         each = uncounted if apart else None
         return given_as(documents, source, fields, run, kind, counted, keep_going, each, by)

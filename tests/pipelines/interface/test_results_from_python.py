@@ -1,5 +1,6 @@
 """What a store gives in Python prints in a line, reports, and is a table, a frame and a plot."""
 
+import re
 from datetime import date
 
 import numpy as np
@@ -11,6 +12,9 @@ from matplotlib.figure import Figure
 from streaming_moments import create_store
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
+from streaming_moments.pipelines.interface import running
+from streaming_moments.pipelines.interface.partitions import period_of, windows
+from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Candidate, HeldOut, Selection
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 
@@ -193,8 +197,10 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
         grown.update(frame[:40], source="whole", by="month")
     with pytest.raises(InvalidInput, match=r"collections by `update\(by=\"month\"\)`"):
         grown.shares_over_time("month")
-    with pytest.raises(InvalidInput, match="by is 'year'; give one of day, week, month"):
-        grown.update(frame, source="years", by="year")
+    for refused in (grown.update, grown.forget, grown.shares_over_time):
+        takes = f"^by is 'year'; Store.{refused.__name__} takes 'day' or 'week' or 'month'"
+        with pytest.raises(InvalidInput, match=takes):
+            refused(by="year") if refused == grown.shares_over_time else refused(frame, by="year")
     with pytest.raises(InvalidInput, match="has no date, so it belongs to no month"):
         grown.update(frame.assign(day=None), source="none", by="month")
     with pytest.raises(ShardError, match="'May' does not begin with a date"):
@@ -204,6 +210,29 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
     undated = create_store("memory://undated", planted, source="f", max_topics=3, pilot=few)
     with pytest.raises(InvalidInput, match=r"CountingOptions\(date_column="):
         undated.update(planted, source="f", by="month")
+
+
+def test_one_progress_covers_all_periods(planted, capsys, monkeypatch):
+    days = pd.Series(pd.date_range("2026-01-01", periods=100).strftime("%Y-%m-%d"))
+    frame = pd.DataFrame({"text": planted[:200], "day": days.repeat(2).to_numpy()})
+    [window] = windows(frame, "f", Fields(date="day"), "day")
+    assert [period_of(part.shard.url).isoformat() for part in window] == days.tolist()
+    monkeypatch.setattr(running, "EVERY", 0.0)
+    frame, few_days = frame[:12], days.tolist()[:6]
+    few = PilotOptions(min_documents=2)
+    empty = create_store(
+        "memory://progress", frame, source="f", max_topics=3, counting=COUNTING, pilot=few
+    )
+    whole = create_store("memory://whole", like=empty.url).update(frame, source="f")
+    store = empty.update(frame[:2], source="f", by="day", compact_after=0)
+    capsys.readouterr()
+    store = store.update(frame, source="f", by="day", verbose=1, compact_after=0)
+    shown = re.findall(r"reading shards: (\d+) of (\d+)", capsys.readouterr().out)
+    assert {int(total) for _, total in shown} == {5}
+    assert [int(done) for done, _ in shown] == sorted(int(done) for done, _ in shown)
+    assert shown[-1][0] == "5"
+    assert store.snapshot.load() == whole.snapshot.load()
+    assert [str(one.dates) for one in store.snapshot.commit.segments] == few_days
 
 
 def test_a_model_of_a_collection_is_polished_from_python(store, records, tmp_path):

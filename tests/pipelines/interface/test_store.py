@@ -222,7 +222,7 @@ def test_a_partition_that_kills_its_workers_is_named(empty, client):
 
 
 def killed_by_its_documents(url, path):
-    partitions._CUT_BYTES, partitions._WINDOW = 20_000, 4
+    partitions._CUT_BYTES, partitions._WINDOW_BYTES = 20_000, 80_000
 
     def texts():
         with open(path) as lines:
@@ -235,7 +235,7 @@ def killed_by_its_documents(url, path):
 
 
 def test_a_process_that_dies_in_the_middle_is_completed_by_the_same_call(
-    empty, planted, tmp_path, small_cuts, monkeypatch
+    empty, planted, tmp_path, small_cuts, monkeypatch, capsys
 ):
     """The documents of a second window kill it, once the first is committed."""
     (tmp_path / "texts").write_text("\n".join(planted))
@@ -247,8 +247,9 @@ def test_a_process_that_dies_in_the_middle_is_completed_by_the_same_call(
     assert process.exitcode == -signal.SIGKILL
     half = open_store(empty.url)
     assert 0 < half.documents < 700
-    monkeypatch.setattr(partitions, "_WINDOW", 4)
-    whole = half.update(planted, source="all")
+    monkeypatch.setattr(partitions, "_WINDOW_BYTES", 80_000)
+    whole = half.update(planted, source="all", verbose=1)
+    assert "reading shards of part 2: " in capsys.readouterr().out
     assert statistics(whole) == all_of(planted, whole)
     assert whole.snapshot.verify() == []
 
