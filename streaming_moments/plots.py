@@ -79,11 +79,11 @@ def plot_means(
     """
     panels = _panels(len(titles), figure, 0.2 * len(features) + 0.6, sharex=True, sharey=True)
     places = np.arange(len(features))
-    for axis, title, mean, deviation in zip(panels, titles, means, deviations, strict=True):
+    for place, (axis, mean, deviation) in enumerate(zip(panels, means, deviations, strict=True)):
         axis.errorbar(mean, places, xerr=deviation, fmt="o", markersize=4, linewidth=1)
         axis.grid(alpha=0.3)
-        axis.tick_params(labelsize=_SMALL)
-        _title(axis, title)
+        axis.tick_params(labelsize=_SMALL, labelbottom=place + _ACROSS >= len(panels))
+        _title(axis, titles[place])
     panels[0].set_yticks(places, features, fontsize=_SMALL, parse_math=False)
     # the first feature at the top
     panels[0].set_ylim(len(features) - 0.5, -0.5)

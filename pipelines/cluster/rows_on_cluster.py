@@ -270,7 +270,7 @@ class RowsHere(OnCluster):
             return tree_sum(enumerate(self._in_turn(step, call, each)), len(each))
 
     def shared(self, value: Any) -> Any:
-        """Return the value itself; no worker needs it."""
+        """Return the value itself, because all steps run in this process and not on workers."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:

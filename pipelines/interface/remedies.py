@@ -120,5 +120,8 @@ def of_stores(command: str, option: str, value: str) -> str:
 
 
 def store_door(door: D) -> D:
-    """Apply `checked` to a function or method of stores; its remedies name Python calls."""
+    """Apply `checked` to a function or method of stores.
+
+    Its error messages then suggest calls of Python, not options of commands.
+    """
     return checked(door, of_stores)

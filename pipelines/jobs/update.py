@@ -88,7 +88,8 @@ class UpdateResult:
         None for the default tokeniser, or if the time was not measured.
         """
         cutting, reading = self.seconds
-        if not cutting:  # only a store of documents has a tokeniser
+        # not measured, or the store has no tokeniser because its records are no texts
+        if not cutting:
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)

@@ -164,7 +164,7 @@ class TextTried:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The form of a page that changes something.
+    """Fields of the HTML form by which the user of a page confirms a change of the store.
 
     token : token in the page, which was made for the user who opened it
     """

@@ -50,7 +50,8 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # search the seals first, because pending documents may be sealed at this moment
+        # Search the seals first: documents that were just sealed can still be in the folder of
+        # pending documents, and must be reported as sealed.
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:

@@ -138,6 +138,8 @@ def test_mixtures_draw_what_sets_a_component_apart():
     assert drawn[0].get_xdata().tolist() == [3, -5]
     [bars] = drawn[2]
     assert np.ptp(bars.get_segments()[0][:, 0]) == 4
+    four = GaussianMixture(np.eye(4), np.full(4, 0.25), np.ones((4, 1))).plot(figure=Figure())
+    assert [one.xaxis.get_tick_params()["labelbottom"] for one in four] == [False, True, True, True]
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["age", "pay"])
     panels = MomentGaussianMixture(1).fit(rows).plot(figure=Figure())
     assert [one.get_text() for one in panels[0].get_yticklabels()] == ["age", "pay"]

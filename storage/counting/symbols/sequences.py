@@ -256,7 +256,10 @@ class _Pieces:
         goes_on: bool,
         ends: bool,
     ) -> Pieces:
-        """Return the pieces that end in a table."""
+        """Return the pieces of sequences whose last symbol is in this table.
+
+        A piece that goes on in the next table is kept open until then.
+        """
         lengths, (first, last) = np.diff(offsets), edges_of(offsets, symbols)
         places = spans.places.copy()
         if goes_on and self.open is not None:

@@ -102,7 +102,9 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class OrderedTerms:
-    """The terms of passages in the order of the texts, in which phrases are searched.
+    """The words of passages as numbers of terms, in the order of the texts.
+
+    Phrases are searched in this order.
 
     terms : (words,) int32, for each word the number of its term, or -1 if it is not a token
     starts : (passages + 1,) int64, index of the first word of each passage

@@ -212,8 +212,8 @@ def signal_covariance(
     most = min(d - 1, _identified(C)) if diagonal else d - 1
     if r > most:
         raise NotIdentifiable(
-            f"{r} directions of signal are asked for, but the rows separate at most {most} from "
-            f"noise; ask for {most + 1} components or {most} factors at most"
+            f"{r} directions of signal are asked for, but in these rows at most {most} can be "
+            f"separated from noise; ask for at most {most + 1} components or {most} factors"
         )
     noise = diagonal_noise(C, r) if diagonal else np.full(d, spherical_noise(C, r))
     root = np.sqrt(np.maximum(noise, _LEAST_NOISE * np.trace(C) / d))
