@@ -143,9 +143,9 @@ class SealLog:
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # Accept only seals after the given number. A receipt follows from the idempotency key of
-            # its request. If a client uses a key again after it has expired, an earlier seal can
-            # have the same receipt.
+            # Accept only seals after the given number. A receipt follows from the idempotency key
+            # of its request. If a client uses a key again after it has expired, an earlier seal
+            # can have the same receipt.
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1

@@ -258,7 +258,7 @@ class _Pieces:
     ) -> Pieces:
         """Return the pieces of sequences whose last symbol is in this table.
 
-        A piece that goes on in the next table is kept open until then.
+        A piece that goes on in the next table stays open until then.
         """
         lengths, (first, last) = np.diff(offsets), edges_of(offsets, symbols)
         places = spans.places.copy()
