@@ -216,7 +216,7 @@ def test_it_installs_and_works_in_a_fresh_environment(installed, source, tmp_pat
     assert any(path.name.startswith("token_kernels") for path in ahead)
     assert all(path.is_relative_to(package) for path in ahead)
     page = (ROOT / "docs" / "start" / "installation.md").read_text()
-    [said] = re.findall(r"takes .* CPU and stores ([\d.]+) MB", page)
+    [said] = re.findall(r"takes .* CPU time and stores ([\d.]+) MB", page)
     # of kernels that others hold inside, 4 % of the bytes, none is read where those are
     beside = {path.with_name(re.sub(r"\d+\.nbc$", "nbi", path.name)) for path in ahead}
     left = sum(path.stat().st_size for path in ahead | beside)

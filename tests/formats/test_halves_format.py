@@ -59,10 +59,10 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     before = MomentStore.open(str(copy))
     late = before.write_segment(counted(before, [[3, 2, 1]]), [more])
     assert late.basis == store.commit.staged.lineage.basis
-    with pytest.raises(ForeignStatistics, match="counted without halves .* after a rebase"):
+    with pytest.raises(ForeignStatistics, match="counted without separate sums .* after a rebase"):
         stage_segment(store, late)
     adopted = adopt(store)
-    with pytest.raises(ForeignStatistics, match="counted without halves .* after a rebase"):
+    with pytest.raises(ForeignStatistics, match="counted without separate sums .* after a rebase"):
         before.append(late)
     assert adopted.halves
     assert adopted.load().even_pair_counts.tolist() == (2 * even).tolist()

@@ -13,6 +13,7 @@ from streaming_moments.models.bernoullis.distinct import (
     by_pairs,
 )
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.numerics.pooled import pooled
 
 _ROWS = 256
 _LEAST = 1e-12
@@ -53,9 +54,7 @@ def cross_fit(
     even, odd = (by_pairs(pairs, moments.rows / 2, found) for pairs in halves)
     shares = [one / np.maximum(one.sum(axis=0), _LEAST) for one in (even, odd)]
     squares = np.square(even - odd) / 4
-    counted = found.probabilities * (1 - found.probabilities)
-    sums = np.maximum(counted.sum(axis=0), _LEAST)
-    variances = (squares + counted * (squares.sum(axis=0) / sums)) / 2
+    variances = pooled(squares, found.probabilities * (1 - found.probabilities))
     scores = [
         mean_logarithm(pairs, other, found.weights)
         for pairs, other in zip(halves, (odd, even), strict=True)

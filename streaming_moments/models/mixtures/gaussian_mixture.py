@@ -47,6 +47,7 @@ from streaming_moments.models.vectors import (
     require_number,
     tensor_bytes,
 )
+from streaming_moments.numerics.pooled import pooled
 from streaming_moments.plots import Axes, Figure, names_for, plot_means
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
@@ -511,10 +512,13 @@ def _bars(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return (k,) error bars of the means, and (k,) error bars of the weights.
 
-    They are half the difference between the fits to the two halves of the rows.
+    They are half the difference between the fits to the two halves of the rows. For one weight it
+    is a single draw of the error, so its square is averaged with a part of the sum over all.
     """
     orders = [matched_order(found.means, half.means) for half in halves]
     pairs = [*zip(halves, orders, strict=True)]
     even, odd = (half.means[order] for half, order in pairs)
     even_weights, odd_weights = (half.weights[order] for half, order in pairs)
-    return np.linalg.norm(even - odd, axis=1) / 2, np.abs(even_weights - odd_weights) / 2
+    squares = ((even_weights - odd_weights) / 2) ** 2
+    of_weights = np.sqrt(pooled(squares, found.weights * (1 - found.weights)))
+    return np.linalg.norm(even - odd, axis=1) / 2, of_weights

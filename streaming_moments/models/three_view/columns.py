@@ -27,6 +27,7 @@ from streaming_moments.decompositions.views import (
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.lazy_scipy import optimize
+from streaming_moments.numerics.pooled import pooled
 from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
@@ -95,14 +96,16 @@ def half_bars(
 
     `columns` are the states of a fit to all records. Each half of the records is fitted separately,
     and its states are matched with `columns`. Half the difference between the halves estimates the
-    error of a fit to all records. Returns None if a half identifies fewer states.
+    error of a fit to all records. For one probability it is a single draw of the error, so its
+    square is averaged with a part of the sum over all words, as for topics. Returns None if a half
+    identifies fewer states.
     """
     try:
         halves = [like(fit_half(odd), columns) for odd in (False, True)]
     except NotIdentifiable:
         return None
     words = np.abs(halves[0] - halves[1]) / 2
-    return words.sum(axis=0), words
+    return words.sum(axis=0), np.sqrt(pooled(words**2, np.maximum(columns, 0.0)))
 
 
 def like(columns: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:

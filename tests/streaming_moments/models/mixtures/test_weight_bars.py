@@ -1,0 +1,25 @@
+"""Error bars of the weights of Gaussian mixtures: coverage on planted rows."""
+
+import numpy as np
+
+from streaming_moments import MomentGaussianMixture
+
+WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
+ROWS = 1500
+
+
+def test_weights_lie_within_their_bars_as_often_as_bars_promise():
+    centres = np.random.default_rng(1).normal(size=(4, 8)) * 2
+    errors, least = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = centres[rng.choice(4, ROWS, p=WEIGHTS)] + rng.normal(size=(ROWS, 8))
+        model = MomentGaussianMixture(4).fit(rows).model_
+        nearest = np.linalg.norm(model.means[:, None] - centres, axis=2).argmin(axis=1)
+        errors.append(np.abs(model.weights - WEIGHTS[nearest]) / model.weight_bars)
+        binomial = np.sqrt(WEIGHTS * (1 - WEIGHTS) / ROWS)[nearest]
+        least.append((model.weight_bars / binomial).min())
+    # a single difference of two halves gave 58% and 81%, and bars of a twentieth
+    assert (np.array(errors) < 1).mean() > 0.63
+    assert (np.array(errors) < 2).mean() > 0.88
+    assert min(least) > 0.3
