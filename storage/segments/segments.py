@@ -207,8 +207,8 @@ class SegmentWriter:
         layout.foundation.require_own(statistics)
         if statistics.block.step != layout.row_blocks:
             raise ForeignStatistics(
-                f"the statistics are one of {statistics.block.step} row blocks, but the store has "
-                f"{layout.row_blocks}; count the shards with the row blocks of the store"
+                f"the statistics were counted with the rows in {statistics.block.step} blocks, but "
+                f"the store has {layout.row_blocks}; count the shards again with this number"
             )
 
     def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:

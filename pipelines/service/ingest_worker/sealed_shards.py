@@ -29,7 +29,8 @@ def count_sealed(
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}
-    # compare names only: an interrupted deletion may have given a counted shard new content
+    # Compare names and not contents: an interrupted deletion may have rewritten the file of a
+    # counted shard, and this shard must not be counted again.
     new = {
         name: shard
         for name, shard in names.items()
