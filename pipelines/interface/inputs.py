@@ -189,7 +189,8 @@ def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
             cut = "not cut by periods" if first is None else f"cut by periods, such as {first}"
             raise InvalidInput(
                 f"source {source!r} was {cut} when it was counted, but by is {by!r} now; give the "
-                "same value of by, or another source for new documents"
+                "same value of by, or another source for other documents; to cut these documents "
+                "otherwise, count them in a new store"
             )
 
 

@@ -87,11 +87,12 @@ def shares_over_time(
     for part, days in dated_segments(store):
         period = days.period(by)
         if DateRange(days.first, days.first).period(by) != period:
+            longer = "" if by == "month" else "choose longer periods, or "
             raise InvalidInput(
                 f"a segment of version {store.version} holds the documents of {days}, which are in "
-                f"more than one {by}; choose longer periods, write shards of one {by} each, count "
-                f'collections by `update(by="{by}")`, or, if segments were compacted, open an '
-                "earlier version"
+                f"more than one {by}; {longer}create a new store, and count shards of one {by} "
+                f'each, or collections by `update(by="{by}")`. If segments were compacted, open an '
+                "earlier version instead"
             )
         held[period] = held[period] | days if period in held else days
         parts.setdefault(period, []).append(part)

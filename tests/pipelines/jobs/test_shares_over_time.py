@@ -137,6 +137,9 @@ def test_what_was_forgotten_or_summed_up_counts_as_it_is(dated, embedded, tmp_pa
     assert finest_period(months) == "week"
     with pytest.raises(InvalidInput, match="more than one day; choose longer periods"):
         shares_over_time(months, model, "day")
+    # there is no longer period than a month
+    with pytest.raises(InvalidInput, match="more than one month; create a new store"):
+        shares_over_time(compact(months, run, "all"), model, "month")
 
 
 def test_weeks_begin_on_monday_and_months_end():
