@@ -230,8 +230,8 @@ class SealLog:
                 (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # if this process was slow, it may have restored purged shards or deleted lines: delete
-            # these files
+            # While this process was slow, another may have purged shards or deleted lines that this
+            # process then wrote again: delete the files that bring them back.
             there = self._shards_now(sealed.number)
             folder.delete(
                 [one.path for one in written if one.path not in there or self._lacks_lines(one)]

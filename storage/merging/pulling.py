@@ -315,7 +315,10 @@ def _new_in(head: Commit, source: Source) -> _Incoming:
 
 
 def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
-    """Return the ledger of this store and the segments to copy, with names as in this store."""
+    """Return one ledger for this store and the segments to copy.
+
+    These segments have the names that they get in this store.
+    """
     tables = dict(store.ledger().tables)
     for one in incoming:
         there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables

@@ -33,7 +33,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--model",
     type=StoreName(),
-    help="Name or tag of the model at HUB [the tag published, or else the latest model].",
+    help="Name or tag of the model at HUB [the model with tag `published`, else the latest model].",
 )
 @click.option(
     "--as", "name", type=StoreName(), help="Name of the model in STORE [its name at HUB]."

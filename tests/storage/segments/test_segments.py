@@ -166,7 +166,7 @@ def test_statistics_of_another_kind_are_refused(folder):
     writer, _ = written(folder, statistics)
     with pytest.raises(ForeignStatistics, match="gather them with the store's basis"):
         writer.write_block(statistics_of(basis_of(columns=2)))
-    with pytest.raises(ForeignStatistics, match="one of 1 row blocks"):
+    with pytest.raises(ForeignStatistics, match="counted with the rows in 1 blocks"):
         writer.write_block(statistics)
     without = replace(block_of(statistics, writer.layout, 0), codocuments=None)
     with pytest.raises(ForeignStatistics, match="codocuments=True"):
